@@ -14,6 +14,7 @@ from dafka.log.chunk import CHUNK_KEY_BYTES, CHUNK_TAG, ChunkKey
 from dafka.log.errors import DamagedError
 from dafka.log.index import ChunkIndex
 from dafka.log.layout import LAYOUT_KEY
+from dafka.log.limits import PAUSE_KEYS
 from dafka.log.lost import LostValues
 from dafka.log.partition import (
     DROPPED_TAG,
@@ -99,7 +100,9 @@ def _read_chunks(storage: Storage, catalogue: Catalogue, pause: Callable[[], obj
                 _check(number, few)
                 continue
             index = catalogue.indexes[number] = ChunkIndex(number)
-            index.extend(map(ChunkKey.unpack, chain(few, keys)))
+            rest = chain(few, keys)
+            while some := list(islice(rest, PAUSE_KEYS)):
+                index.extend_packed(some)
             if storage.lost:
                 lost.cut(LogPartition(*names, index=index), floors)
             if number in floors:

@@ -22,9 +22,9 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, islice, pairwise, repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crc32c import crc32c
 
@@ -115,6 +115,11 @@ class Chunk:
                 [header.max_timestamp for header in headers],
             )
         return self._columns
+
+
+def unpack_keys(keys: Iterable[bytes]) -> Iterator[tuple[Any, ...]]:
+    """The fields of packed keys, the tag first. Raises struct.error for keys of another size together."""
+    return _KEY.iter_unpack(b"".join(keys))
 
 
 def value_size(contents_size: int, count: int, stamps: int) -> int:

@@ -13,9 +13,11 @@ import contextlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain
+from operator import le, lt
 from typing import overload
 
-from dafka.log.chunk import ChunkKey
+from dafka.log.chunk import KIND_NAMES, ChunkKey, unpack_keys
 
 _BLOCK = 1024  # sizes that are summed up at a time
 
@@ -133,19 +135,20 @@ class ChunkIndex:
         """Position of the first chunk with a record of ``timestamp`` (ms) or later, likewise."""
         return bisect_left(memoryview(self._rows)[_PEAK::_WIDTH], timestamp)
 
-    def older_than(self, timestamp: int) -> int:
+    def older_than(self, timestamp: int, most: int) -> int:
         """How many chunks at the front have nothing but records before ``timestamp`` (ms); one with records
-        that have no timestamp (-1) ends them."""
-        count = self.at_timestamp(timestamp)
+        that have no timestamp (-1) ends them. ``most``: no more are looked at."""
+        count = min(self.at_timestamp(timestamp), most)
         with contextlib.suppress(ValueError):
             count = self._rows[_TIME : count * _WIDTH : _WIDTH].index(-1)
         return count
 
-    def beyond(self, keep_bytes: int) -> int:
-        """How many chunks at the front can go so that at least ``keep_bytes`` bytes of values remain."""
-        position, spare, count, sizes = 0, self.bytes - keep_bytes, len(self), self.sizes
+    def beyond(self, keep_bytes: int, most: int) -> int:
+        """How many chunks at the front can go so that at least ``keep_bytes`` bytes of values remain;
+        ``most``: no more are looked at."""
+        position, spare, count, sizes = 0, self.bytes - keep_bytes, min(len(self), most), self.sizes
         while position < count and spare > 0:
-            block = sum(sizes[position : position + _BLOCK])
+            block = sum(sizes[position : min(position + _BLOCK, count)])
             if block > spare:
                 break
             spare -= block
@@ -171,6 +174,30 @@ class ChunkIndex:
             self.kind = kind
             rows.extend((first, next_, base, end, time, peak, size))
             self.bytes += size
+
+    def extend_packed(self, keys: Sequence[bytes]) -> None:
+        """The same with packed keys: several times as fast, by columns instead of chunk by chunk."""
+        _, _, firsts, nexts, bases, ends, times, sizes, kinds = zip(*unpack_keys(keys), strict=True)
+        before, behind = (self.next_sequence, self.next_offset) if self._rows else (firsts[0], bases[0])
+        kind = self.kind or kinds[0]
+        if not (
+            all(map(lt, firsts, nexts))
+            and all(map(lt, bases, ends))
+            and all(map(le, chain((before,), nexts), firsts))
+            and all(map(le, chain((behind,), ends), bases))
+            and kind in KIND_NAMES
+            and kinds.count(kind) == len(kinds)
+        ):
+            self.extend(map(ChunkKey.unpack, keys))  # which says what is wrong
+            return
+        highest = self.largest_timestamp if self._rows else times[0]
+        peaks = list(accumulate(times, max, initial=highest))[1:]
+        rows = array("q", bytes(8 * _WIDTH * len(keys)))
+        for place, column in enumerate((firsts, nexts, bases, ends, times, peaks, sizes)):
+            rows[place::_WIDTH] = array("q", column)
+        self.kind = kind
+        self._rows.extend(rows)
+        self.bytes += sum(sizes)
 
     def drop_last(self, count: int) -> None:
         """Forget the last ``count`` chunks."""

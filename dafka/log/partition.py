@@ -104,11 +104,10 @@ class LogPartition:
         """
         index = self.index
         count = len(index)
-        old = 0 if older_than_ms is None else index.older_than(older_than_ms)
-        much = 0 if keep_bytes is None else min(index.beyond(keep_bytes), count - 1)
+        most = count if max_values is None else max_values
+        old = 0 if older_than_ms is None else index.older_than(older_than_ms, most)
+        much = 0 if keep_bytes is None else min(index.beyond(keep_bytes, most), count - 1)
         position = max(old, much)
-        if max_values is not None:
-            position = min(position, max_values)
         if position <= 0:
             return self.first_sequence
         return max(index.nexts[position - 1], self.first_sequence)

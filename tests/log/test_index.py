@@ -6,6 +6,7 @@ import random
 import time
 
 import pytest
+from counting import steps
 
 from dafka.log.chunk import BATCH, ChunkKey
 from dafka.log.index import ChunkIndex
@@ -75,6 +76,52 @@ def test_a_chunk_that_does_not_come_behind_the_last_is_refused(
 
 
 @pytest.mark.parametrize(
+    "wrong",
+    [
+        {"first": 24}, {"next": 25}, {"base_offset": 309}, {"next_offset": 310}, {"kind": 1}, {"kind": 9},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_packed_keys_that_do_not_fit_are_refused(wrong: dict[str, int], place: int) -> None:
+    good = [ChunkKey(4, at, at + 1, at + 285, at + 286, 5, 10, BATCH) for at in (25, 26, 27)]
+    moved = {name: value + (place if name != "kind" else 0) for name, value in wrong.items()}
+    keys = [key._replace(**moved) if at == place else key for at, key in enumerate(good)]
+    index = ChunkIndex(4)
+    index.extend(KEYS)
+    with pytest.raises(ValueError, match=r"overlap|impossible"):
+        index.extend_packed([key.pack() for key in keys])
+
+
+@pytest.mark.parametrize("begin", [0, 3, 50])
+def test_packed_keys_are_taken_as_others_are(begin: int) -> None:
+    chance = random.Random(begin)
+    keys, sequence, offset = [], 0, 0
+    for _ in range(100):
+        sequence, offset = sequence + chance.choice((0, 0, 5)), offset + chance.choice((0, 0, 7))
+        count, records, time_ = chance.randint(1, 3), chance.randint(1, 9), chance.randint(-1, 50)
+        keys.append(ChunkKey(4, sequence, sequence + count, offset, offset + records, time_, 30, BATCH))
+        sequence, offset = keys[-1].next, keys[-1].next_offset
+    expected, packed = ChunkIndex(4), ChunkIndex(4)
+    expected.extend(keys)
+    packed.extend(keys[:begin])
+    packed.extend_packed([key.pack() for key in keys[begin:]])
+    assert list(packed) == list(expected) == keys
+    assert (packed.kind, packed.bytes) == (expected.kind, expected.bytes)
+    for time_ in range(-1, 52):
+        assert packed.at_timestamp(time_) == expected.at_timestamp(time_)
+
+
+def test_what_retention_lets_go_at_a_time_is_decided_without_looking_at_all_the_rest() -> None:
+    def work(count: int) -> int:
+        index = ChunkIndex(4)
+        index.extend(ChunkKey(4, n, n + 1, n, n + 1, n, 10, BATCH) for n in range(count))
+        assert (index.beyond(0, 500), index.older_than(count, 500)) == (500, 500)
+        return steps(index.beyond, 0, 500) + steps(index.older_than, count, 500)
+
+    assert work(1000) == work(50_000)
+
+
+@pytest.mark.parametrize(
     "new",
     [
         [ChunkKey(4, 10, 13, 100, 106, 40, 20, BATCH)],
@@ -137,23 +184,23 @@ def test_a_change_at_the_front_does_not_go_through_the_whole_partition() -> None
 def test_the_chunks_that_are_older_than_a_time_as_a_whole(
     index: ChunkIndex, timestamp: int, count: int
 ) -> None:
-    assert index.older_than(timestamp) == count
+    assert [index.older_than(timestamp, most) for most in (9, 1)] == [count, min(count, 1)]
 
 
 def test_records_without_a_timestamp_are_never_too_old(index: ChunkIndex) -> None:
     index.extend([ChunkKey(4, 25, 26, 310, 311, -1, 9, BATCH), ChunkKey(4, 26, 27, 311, 312, 70, 9, BATCH)])
-    assert index.older_than(1000) == 3
+    assert index.older_than(1000, 9) == 3
 
 
 @pytest.mark.parametrize(
     ("keep", "count"), [(200, 0), (120, 0), (91, 0), (90, 1), (51, 1), (50, 2), (1, 2), (0, 3)]
 )
 def test_the_chunks_that_are_too_much(index: ChunkIndex, keep: int, count: int) -> None:
-    assert index.beyond(keep) == count
+    assert [index.beyond(keep, most) for most in (9, 1)] == [count, min(count, 1)]
 
 
 def test_many_chunks_are_counted_in_blocks() -> None:
     index = ChunkIndex(4)
     index.extend(ChunkKey(4, n, n + 1, n, n + 1, n, 10, BATCH) for n in range(5000))
-    assert [index.beyond(10 * keep) for keep in (5000, 4999, 3000, 1, 0)] == [0, 1, 2000, 4999, 5000]
-    assert index.beyond(15) == 4998
+    assert [index.beyond(10 * keep, 9999) for keep in (5000, 4999, 3000, 1, 0)] == [0, 1, 2000, 4999, 5000]
+    assert index.beyond(15, 9999) == 4998

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 ROOT = Path(__file__).parents[3]
@@ -22,6 +23,7 @@ from broker.embedded.compaction_model import History  # noqa: E402 - needs the p
 from histories import main  # noqa: E402
 
 from dafka import Broker  # noqa: E402
+from dafka.broker.records.leader import Leaders  # noqa: E402
 from dafka.commit.retention import Cleaner  # noqa: E402
 from dafka.log import compaction  # noqa: E402
 from dafka.log.verify import verify  # noqa: E402
@@ -37,12 +39,16 @@ def play(seed: int) -> None:
         undo.enter_context(patch.object(Cleaner, "_run", lambda *_: None))  # its steps are taken here
         gap = random.Random(seed).choice((1, 3, compaction.COMPACTION_GAP))
         undo.enter_context(patch.object(compaction, "COMPACTION_GAP", gap))
+        make = Leaders.__init__
+
+        def make_with_clock(leaders: Leaders, *arguments: Any) -> None:
+            make(leaders, *arguments)
+            leaders._clock = lambda: (history.now + 0.5) / 1000  # never 1 ms less
+
+        undo.enter_context(patch.object(Leaders, "__init__", make_with_clock))  # at each start of the broker
         broker = Broker(os.path.join(folder, "data")).start()
         undo.callback(broker.stop)
         history = History(seed, broker)
-        leaders = broker._state().core._leaders
-        now = lambda: (history.now + 0.5) / 1000  # noqa: E731 - never 1 ms less
-        undo.enter_context(patch.object(leaders, "_clock", now))
         for _ in range(STEPS):
             history.step()
             history.check()

@@ -1,0 +1,91 @@
+"""A log as large as no disk here: its index alone, of values of a megabyte whose octets are missing.
+
+    python scripts/benchmark/synthetic_log.py [TERABYTES ...]        # 0.01 0.1 1
+
+prints for each size how long it takes to open the log, to find a value by its offset and one by its time, and
+to decide what retention lets go, each as processor time. Opening reads a row of the index for each value; the
+others stay nearly the same from line to line.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from time import process_time
+
+from disk_log import ADDRESS, TOPIC, folder
+
+from dafka.log import Log
+from dafka.log.chunk import BATCH, ChunkKey
+
+VALUE = 1_000_000  # octets
+RECORDS = 1000  # of a value
+SEEKS = 1000
+AT_ONCE = 500  # values that retention lets go at a time
+
+
+def make(path: str, values: int) -> None:
+    """A log whose one partition has so many values, in its index."""
+    with Log(path) as log:
+        log.write([(log.partition(TOPIC, ADDRESS), [_first()])])
+    with closing(sqlite3.connect(os.path.join(path, "cache.db"))) as rows, rows:
+        rows.execute("PRAGMA synchronous = OFF")
+        columns = "key, raw, store_time, access_time, size, mode, value"
+        rows.executemany(f"INSERT INTO Cache ({columns}) VALUES (?, 1, 0, 0, 0, 1, X'')", _keys(values))
+
+
+def _first() -> bytes:
+    from dafka.protocol.batch_writer import encode_batch
+
+    return encode_batch([(0, None, b"", ())])
+
+
+def _keys(values: int) -> Iterator[tuple[bytes]]:
+    for number in range(values):
+        first, offset = 1 + number, 1 + number * RECORDS
+        key = ChunkKey(0, first, first + 1, offset, offset + RECORDS, 1000 * number, VALUE, BATCH)
+        yield (key.pack(),)
+
+
+def measure(values: int) -> tuple[float, float, float, float]:
+    """Seconds to open, to find an offset, to find a time, to decide what goes."""
+    choice = random.Random(1)
+    places = [choice.randrange(values) for _ in range(SEEKS)]
+    with folder() as path:
+        make(path, values)
+        began = process_time()
+        log = Log(path)
+        opened = process_time() - began
+        with log:
+            partition = log.partition(TOPIC, ADDRESS)
+            index = partition.index
+            began = process_time()
+            for place in places:
+                assert index.at_offset(1 + place * RECORDS) == 1 + place
+            by_offset = (process_time() - began) / SEEKS
+            began = process_time()
+            for place in places:
+                assert index.at_timestamp(1000 * place) == (1 + place if place else 0)
+            by_time = (process_time() - began) / SEEKS
+            began = process_time()
+            for old, keep in ((1000 * values // 2, None), (None, VALUE * values // 2)):
+                partition.sequence_for_retention(older_than_ms=old, keep_bytes=keep, max_values=AT_ONCE)
+            deciding = (process_time() - began) / 2
+    return opened, by_offset, by_time, deciding
+
+
+def main() -> None:
+    print(f"{'TB':>6} {'values':>12} {'opening':>10} {'offset':>10} {'time':>10} {'retention':>10}")
+    for size in map(float, sys.argv[1:] or ("0.01", "0.1", "1")):
+        values = int(size * 1e12 / VALUE)
+        opened, *places = measure(values)
+        row = "".join(f"{1e6 * seconds:>8.1f} us" for seconds in places)
+        print(f"{size:>6g} {values:>12,} {opened:>8.2f} s{row}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
