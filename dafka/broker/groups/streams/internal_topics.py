@@ -11,6 +11,7 @@ Topics that exist are as they are; if they do not fit, no task can run.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
@@ -109,32 +110,51 @@ def _repartition(topology: Topology, partitions: Partitions) -> dict[str, int]:
         for topic in one.repartition_sources
         if topic.partitions
     }
-    while True:
-        open_, progress = False, False
-        for one in topology.subtopologies:
-            sinks = [name for name in one.repartition_sinks if name not in decided]
-            if not sinks:
-                continue
-            known = [decided[topic.name] for topic in one.repartition_sources if topic.name in decided]
-            known += [found for name in one.sources if (found := partitions(name)) is not None]
-            if known:
-                decided.update(dict.fromkeys(sinks, max(known)))
-                progress = True
-            else:
-                open_ = True
-        if not open_:
-            break
-        if not progress:
-            raise StreamsInvalidTopologyError(
-                "Failed to compute number of partitions for all repartition topics. There may be loops in "
-                "the topology that cannot be resolved."
-            )
+    if _decide(topology, partitions, decided):
+        raise StreamsInvalidTopologyError(
+            "Failed to compute number of partitions for all repartition topics. There may be loops in "
+            "the topology that cannot be resolved."
+        )
     if any(topic.name not in decided for one in topology.subtopologies for topic in one.repartition_sources):
         raise StreamsInvalidTopologyError(
             "Failed to compute number of partitions for all repartition topics, because a repartition "
             "source topic is never used as a sink topic."
         )
     return decided
+
+
+def _decide(topology: Topology, partitions: Partitions, decided: dict[str, int]) -> set[int]:
+    """Decide about topics that subtopologies write; the places of those for which nothing is known to go by.
+
+    That is done in rounds over all of them, of which only those are looked at that read a topic decided last:
+    a chain in the wrong order would take a round for each link.
+    """
+    readers: dict[str, list[int]] = {}
+    for place, one in enumerate(topology.subtopologies):
+        for topic in one.repartition_sources:
+            readers.setdefault(topic.name, []).append(place)
+    due = [(0, place) for place in range(len(topology.subtopologies))]  # a heap of rounds and places
+    waiting: set[int] = set()
+    while due:
+        round_, place = heapq.heappop(due)
+        one = topology.subtopologies[place]
+        waiting.discard(place)
+        sinks = [name for name in one.repartition_sinks if name not in decided]
+        if not sinks:
+            continue
+        known = [decided[topic.name] for topic in one.repartition_sources if topic.name in decided]
+        known += [found for name in one.sources if (found := partitions(name)) is not None]
+        if not known:
+            waiting.add(place)
+            continue
+        decided.update(dict.fromkeys(sinks, max(known)))
+        for other in {other for name in sinks for other in readers.get(name, ())} & waiting:
+            heapq.heappush(due, (round_ if other > place else round_ + 1, other))
+    return {
+        place
+        for place in waiting
+        if not decided.keys() >= set(topology.subtopologies[place].repartition_sinks)
+    }
 
 
 def _copartition(topology: Topology, decided: dict[str, int], count: Callable[[str], int]) -> None:

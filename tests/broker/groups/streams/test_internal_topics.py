@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from timing import takes_less
 
 from dafka.broker.groups.streams.internal_topics import configure, summarized
+from dafka.broker.groups.streams.topology import normal
 from dafka.broker.interface.streams_groups import (
     InternalTopic,
     StatusCode,
@@ -79,3 +81,23 @@ def test_a_group_has_a_bound_of_tasks():
 
 def test_nothing_is_summarized_as_nothing():
     assert summarized([]) == "<none>"
+
+
+def test_a_long_chain_in_the_wrong_order_takes_no_round_for_each_link():
+    length = 1500
+    chain = [
+        Subtopology(
+            f"{length - link:04d}",
+            [] if link else ["a"],
+            repartition_sinks=[f"r{link + 1}"] if link < length - 1 else [],
+            repartition_sources=[InternalTopic(f"r{link}")] if link else [],
+        )
+        for link in range(length)
+    ]
+    topology = normal(Topology(1, chain))
+
+    def attempt() -> None:
+        found = configure(topology, {"a": 4}.get)
+        assert set(found.tasks.values()) == {4} and len(found.missing) == length - 1
+
+    assert takes_less(0.5, attempt)  # 5 s, if each round looks at all of them
