@@ -20,7 +20,6 @@ from dafka.broker.looking.series import series_of  # noqa: E402
 from dafka.broker.topics.configs import InvalidConfigError  # noqa: E402
 from dafka.broker.topics.group_configs import check_started_with  # noqa: E402
 from dafka.cli.authorizer import authorizer_options  # noqa: E402
-from dafka.cli.checking import check_broker, show_settings  # noqa: E402
 from dafka.cli.health import health_of, hub_turns  # noqa: E402
 from dafka.cli.metrics import Metrics, metrics_options  # noqa: E402
 from dafka.cli.options import (  # noqa: E402
@@ -143,6 +142,8 @@ def broker(
         options["console"] = console_options(console)
     configured = Broker(data, listen=listen, tower=tower, tls=tls, **options)
     if check:
+        from dafka.cli.checking import check_broker, show_settings  # a broker needs nothing of it
+
         check_broker(data, tls, options["keys"])
         show_settings(click.get_current_context())
         return

@@ -12,10 +12,13 @@ from typing import Any
 
 import click
 
-from dafka.log import Log, LogPartition, NotALogError
+from dafka.broker.topics.numbers import partition_numbers
+from dafka.log import Log, LogError, LogPartition, NotALogError
 from dafka.log.verify import Verification, verify
 from dafka.protocol.batch import BatchError, read_header
 from dafka.protocol.batch_reader import decode_batch
+
+Numbers = dict[tuple[bytes, bytes], int]
 
 _SHOWN = 100  # characters of a key or value that are shown
 _READ_BYTES = 1024 * 1024
@@ -57,19 +60,22 @@ def verify_folder(folder: str) -> None:
 def dump(folder: str, topic: str | None, limit: int | None, as_json: bool) -> None:
     """List the partitions in the log DIR; with TOPIC, the records of its partitions.
 
+    In a broker's folder partitions have their numbers, and all have the address of their producer.
+
     Damaged values are named on standard error, and what lies behind them is shown; the exit status is 1 then.
     """
     if not os.listdir(folder):
         raise NotALogError(folder, f"{folder} is not a log: there is nothing in it")
     with Log(folder, on_damage="skip") as opened:
+        numbers = _numbers(opened)
         if topic is None:
-            rows: Iterable[dict[str, Any]] = map(_range, opened.partitions())
+            rows: Iterable[dict[str, Any]] = (_range(one, numbers) for one in _in_order(opened, numbers))
         else:
             name = os.fsencode(topic)
-            found = [partition for partition in opened.partitions() if partition.topic == name]
+            found = [partition for partition in _in_order(opened, numbers) if partition.topic == name]
             if not found:
                 raise click.ClickException(f"the log {folder} has no topic {topic!r}")
-            rows = (row for partition in found for row in _records(opened, partition))
+            rows = (row for partition in found for row in _records(opened, partition, numbers))
         told = 0
         for number, row in enumerate(rows):
             if limit is not None and number >= limit:
@@ -81,9 +87,33 @@ def dump(folder: str, topic: str | None, limit: int | None, as_json: bool) -> No
         sys.exit(1)
 
 
-def _range(partition: LogPartition) -> dict[str, Any]:
+def _numbers(opened: Log) -> Numbers:
+    try:
+        return partition_numbers(opened)
+    except LogError as error:
+        click.echo(f"partitions have no numbers here: {error}", err=True)
+        return {}
+
+
+def _in_order(opened: Log, numbers: Numbers) -> list[LogPartition]:
+    """Topics of a broker by name and number, and everything else behind them."""
+
+    def place(one: LogPartition) -> tuple[bool, bytes, int]:
+        number = numbers.get((one.topic, one.address))
+        return (number is None, b"", one.number) if number is None else (False, one.topic, number)
+
+    return sorted(opened.partitions(), key=place)
+
+
+def _place(partition: LogPartition, numbers: Numbers) -> dict[str, Any]:
+    number = numbers.get((partition.topic, partition.address))
+    return {} if number is None else {"partition": number}
+
+
+def _range(partition: LogPartition, numbers: Numbers) -> dict[str, Any]:
     return {
         "topic": _text(partition.topic),
+        **_place(partition, numbers),
         "address": _text(partition.address),
         "kind": partition.kind,
         "first_sequence": partition.first_sequence,
@@ -95,14 +125,15 @@ def _range(partition: LogPartition) -> dict[str, Any]:
     }
 
 
-def _records(opened: Log, partition: LogPartition) -> Iterator[dict[str, Any]]:
-    offset, address = partition.first_offset, _text(partition.address)
+def _records(opened: Log, partition: LogPartition, numbers: Numbers) -> Iterator[dict[str, Any]]:
+    offset = partition.first_offset
+    where = {**_place(partition, numbers), "address": _text(partition.address)}
     while offset < partition.next_offset:
         messages = opened.read_offsets(partition, offset, max_bytes=_READ_BYTES)
         if not messages:
             return
         for base, timestamp, content in messages:
-            place = {"address": address, "offset": base}
+            place = {**where, "offset": base}
             if partition.kind == "raw":
                 yield {**place, "timestamp": timestamp, **_octets("value", content)}
                 offset = base + 1
@@ -114,19 +145,19 @@ def _records(opened: Log, partition: LogPartition) -> Iterator[dict[str, Any]]:
             else:
                 for record in zip(*columns, strict=True):
                     if record[0] >= offset:
-                        yield _row(address, *record)
+                        yield _row(where, *record)
             offset = max(offset, read_header(content).next_offset)
 
 
 def _row(
-    address: str,
+    where: dict[str, Any],
     offset: int,
     timestamp: int,
     key: bytes | None,
     value: bytes | None,
     headers: list[tuple[str, bytes | None]],
 ) -> dict[str, Any]:
-    row = {"address": address, "offset": offset, "timestamp": timestamp}
+    row = {**where, "offset": offset, "timestamp": timestamp}
     row |= _octets("key", key) | _octets("value", value)
     if headers:
         row["headers"] = [{"name": name, **_octets("value", content)} for name, content in headers]

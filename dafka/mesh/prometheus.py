@@ -7,13 +7,10 @@ Nothing is counted twice: a collector asks the node when it is scraped. Names ar
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from socketserver import ThreadingMixIn
 from typing import Any, Protocol
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from dafka.mesh.metrics import COUNTERS, DESCRIPTIONS, LABELS
 from dafka.protocol.errors import DafkaError
@@ -77,11 +74,13 @@ class MetricsServer:
         check_available()
         from prometheus_client import CollectorRegistry, make_wsgi_app
 
+        from dafka.mesh.wsgi import serve  # brings the standard library's HTTP along
+
         self._registry = CollectorRegistry(auto_describe=False)
         self._health: Health = lambda: _STARTING
         self._metrics: Callable[..., Iterable[bytes]] = make_wsgi_app(self._registry)
         try:
-            self._server = make_server(host, port, self._answer, _server_class(host), _Silent)
+            self._server = serve(host, port, self._answer)
         except OSError as error:
             raise MetricsBindError(f"metrics cannot be served on {host}:{port}: {error}") from error
         self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
@@ -133,25 +132,6 @@ class MetricsServer:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
-
-
-class _Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-
-
-class _Silent(WSGIRequestHandler):
-    """Writes no line for each request."""
-
-    timeout = 60  # seconds in which a request comes
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing."""
-
-
-def _server_class(host: str) -> type[WSGIServer]:
-    """The server for the family of an address. Raises OSError for a name that is unknown."""
-    family = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
-    return type("Server", (_Server,), {"address_family": family})
 
 
 class _Collector:

@@ -9,9 +9,13 @@ import pytest
 from click.testing import CliRunner, Result
 from log.messages import ADDRESS, batch, chunk_rows, database, numbered
 
+from dafka import Broker
+from dafka.broker import connect
+from dafka.broker.interface.broker import TopicSpec
 from dafka.cli import main
 from dafka.cli.log import log as command
 from dafka.log import Log, NotALogError
+from dafka.protocol.batch_writer import encode_batch
 
 
 @pytest.fixture
@@ -52,6 +56,23 @@ def test_records_are_shown_decoded(filled: Path) -> None:
     assert [row["offset"] for row in rows] == [0, 1]
     assert rows[0]["value"].startswith("message 0")
     assert run("dump", filled, "missing").exit_code == 1
+
+
+def test_a_brokers_partitions_have_their_numbers(folder: Path) -> None:
+    with Broker(folder) as broker:
+        connection = connect(broker.bootstrap_servers)
+        connection.call("create_topics", {"orders": TopicSpec(2)})
+        for number in (1, 0):
+            content = encode_batch([(0, None, b"in %d" % number, ())])
+            connection.call("produce", {("orders", number): [content]})
+    listed = [json.loads(line) for line in run("dump", folder, "--json").output.splitlines()]
+    assert [(row["topic"], row["partition"]) for row in listed] == [("orders", 0), ("orders", 1)]
+    records = [json.loads(line) for line in run("dump", folder, "orders", "--json").output.splitlines()]
+    assert [(row["partition"], row["value"]) for row in records] == [(0, "in 0"), (1, "in 1")]
+    with database(folder) as rows:
+        rows.execute("UPDATE Cache SET value = x'00' WHERE key = ?", (b"t\6topicsorders",))
+    shown = run("dump", folder)
+    assert "partitions have no numbers here" in shown.output and "topic=orders" in shown.output
 
 
 def test_dump_goes_on_behind_damage(filled: Path) -> None:
