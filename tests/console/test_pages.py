@@ -230,7 +230,15 @@ def test_axe_finds_nothing_serious(page, shared, topic, scheme, width):
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 800})
     axe = Path(AXE).read_text()
-    for path in ("/", "/topics", f"/topics/{topic}", f"/topics/{topic}/settings", "/groups", "/transactions"):
+    for path in (
+        "/",
+        "/topics",
+        f"/topics/{topic}",
+        f"/topics/{topic}/settings",
+        "/groups",
+        "/transactions",
+        "/access",
+    ):
         page.goto(path)
         expect(page.locator("main:not([aria-busy])")).to_be_visible()
         if path == f"/topics/{topic}":

@@ -126,6 +126,10 @@ def test_many_connections_without_a_request_keep_nobody_out_for_ever(shared, mon
                 one.close()
 
 
+def test_a_broker_without_access_control_lists_says_so(local):
+    assert local.get("/api/access")["acls"] is None
+
+
 @pytest.fixture
 def with_accounts():
     """A broker with accounts, and a console in which everybody logs in."""
@@ -153,10 +157,14 @@ def test_accounts_log_in_and_see_what_they_may(with_accounts):
     assert answer.status == 200 and "HttpOnly" in cookie and "SameSite=Strict" in cookie
     client.headers["Cookie"] = cookie.split(";")[0]
     assert client.get("/api/topics")["matching"] == 1
+    found = client.get("/api/access", search="read")
+    assert found["accounts"] == [{"user": "reader", "mechanisms": ["SCRAM-SHA-256", "SCRAM-SHA-512"]}]
+    assert found["acls"] == []
     reader = Client(with_accounts)
     answer = reader.ask("POST", "/api/session", {"user": "reader", "password": "secret"})
     reader.headers["Cookie"] = answer.headers["Set-Cookie"].split(";")[0]
     assert reader.get("/api/topics")["matching"] == 0
+    assert reader.ask("GET", "/api/access").status == 403
     assert reader.ask("DELETE", "/api/topics/orders").status in (403, 404)
     assert client.ask("DELETE", "/api/session").status == 200
     assert client.ask("GET", "/api/topics").status == 401

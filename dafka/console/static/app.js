@@ -6,10 +6,11 @@ import { topics } from "./pages/topics.js";
 import { topic } from "./pages/topic.js";
 import { groups } from "./pages/groups.js";
 import { group } from "./pages/group.js";
+import { access } from "./pages/access.js";
 import { transactions } from "./pages/transactions.js";
 
-const NAV = [["/", "Overview"], ["/topics", "Topics"], ["/groups", "Groups"], ["/transactions", "Transactions"]];
-const PAGES = { "": overview, topics: (...all) => (all[1].length ? topic(...all) : topics(...all)), groups, group, transactions };
+const NAV = [["/", "Overview"], ["/topics", "Topics"], ["/groups", "Groups"], ["/transactions", "Transactions"], ["/access", "Rights"]];
+const PAGES = { "": overview, topics: (...all) => (all[1].length ? topic(...all) : topics(...all)), groups, group, transactions, access };
 
 const main = document.getElementById("main");
 let session = { writes: false, user: null };
