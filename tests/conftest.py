@@ -81,20 +81,31 @@ def _first_lines() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """What Spark is told to start its workers with."""
+    from spark.workers import interpreter
+
+    with interpreter(tmp_path_factory.mktemp("workers")) as python:
+        yield python
+
+
+@pytest.fixture(scope="session")
+def spark(spark_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One Spark session for all tests of the run: starting Java and warming it up takes longest."""
     pytest.importorskip("pyspark", reason="PySpark is not installed; scripts/environment spark does that")
+    from spark.starting import JAVA, PLAIN_PLANS
+
     from dafka.spark import session
     from dafka.spark.java import JavaMissingError
 
     folder = tmp_path_factory.mktemp("spark")
     conf = {
+        **PLAIN_PLANS,
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
         "spark.log.level": "OFF",
-        # Java's second compiler would take a core from the tests beside these.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": JAVA,
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
         # How often queries look for records when there were none: by default a hundred times a second.
         "spark.sql.streaming.pollingDelay": "100ms",
@@ -102,7 +113,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.python.authenticate.socketTimeout": "120s",
     }
     try:
-        started = session("tests", conf=conf)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYSPARK_PYTHON", spark_python)
+            started = session("tests", conf=conf)
     except JavaMissingError as error:
         pytest.skip(str(error))
     yield started

@@ -14,6 +14,7 @@ import pytest
 from cli.tools import DAFKA, environment
 from click.testing import CliRunner
 from spark.frames import create, produce, records, wait_until
+from spark.starting import JAVA
 
 from dafka import Broker
 from dafka.cli import main
@@ -135,8 +136,7 @@ def test_a_signal_ends_the_wait_for_a_broker_without_a_word(nobody, ending):
 
 EVENTS = 60
 SECONDS = 1500
-# Java without its second compiler: these programs are over before that pays.
-FAST_START = ["--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"]
+FAST_START = ["--conf", f"spark.driver.extraJavaOptions={JAVA}"]
 
 
 takes_its_time = pytest.mark.timeout(2 * SECONDS)
@@ -177,7 +177,7 @@ def started(*command, **more):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1", **more),
+        env=environment(SPARK_LOCAL_IP="127.0.0.1", **more),
         start_new_session=True,
     )
     try:
@@ -197,8 +197,8 @@ def to_the_end(process, status=0):
     return output
 
 
-def pipeline(*arguments):
-    return started(*DAFKA, "pipeline", *arguments, *FAST_START)
+def pipeline(python, *arguments):
+    return started(*DAFKA, "pipeline", *arguments, *FAST_START, PYSPARK_PYTHON=python)
 
 
 @pytest.fixture
@@ -253,11 +253,11 @@ def test_events_are_aggregated(broker, tmp_path, in_session):
 
 
 @takes_its_time
-def test_a_migration_that_goes_on_for_ever_ends_with_a_signal(broker, tmp_path):
+def test_a_migration_that_goes_on_for_ever_ends_with_a_signal(broker, spark_python, tmp_path):
     checkpoint = ["--checkpoint", str(tmp_path / "checkpoint"), "--every", "1 second"]
     with Broker(listen="127.0.0.1:0") as other:
         to = ["--to", other.bootstrap_servers]
-        with pipeline("migrate", *source(broker), *to, *checkpoint) as process:
+        with pipeline(spark_python, "migrate", *source(broker), *to, *checkpoint) as process:
             done = tmp_path / "checkpoint" / "commits" / "0"
             wait_until(lambda: done.exists() or process.poll() is not None, seconds=SECONDS)
             process.send_signal(signal.SIGTERM)

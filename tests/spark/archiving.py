@@ -8,14 +8,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from spark.starting import JAVA
+
 from dafka.spark import session
 
 SINKS = ("parquet", "dafka")
 QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
-    # Java without its second compiler: it is over before that pays.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": JAVA,
+    # Seconds that its Python processes may take to connect, on a machine that is busy with others.
+    "spark.python.authenticate.socketTimeout": "120s",
 }
 
 

@@ -28,7 +28,9 @@ def main(servers, program, *arguments):
         "spark.cores.max": "2",
         "spark.executor.cores": "1",
         "spark.scheduler.minRegisteredResourcesRatio": "1",
-        "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "600s",  # ends as soon as both are there
+        # Seconds that its Python processes may take to connect, on a machine that is busy with others.
+        "spark.python.authenticate.socketTimeout": "120s",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "OFF",
     }

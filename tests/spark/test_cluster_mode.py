@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 from spark.frames import create, produce, values, wait_until
+from spark.starting import JAVA
 
 from dafka.spark.java import JavaMissingError, find_java
 from dafka.spark.pipelines import archive
@@ -27,11 +28,9 @@ ROOT = Path(__file__).parents[2]
 HOME = Path(pyspark.__file__).parent
 RECORDS = 3000
 LONG = "DAFKA_SPARK_CLUSTER"
-# Java without its second compiler: these programs are over before that pays.
-JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def environment(java, home=HOME):
+def environment(java, home=HOME, python=sys.executable):
     return {
         **os.environ,
         "JAVA_HOME": java,
@@ -40,7 +39,7 @@ def environment(java, home=HOME):
         "SPARK_DAEMON_JAVA_OPTS": JAVA,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYTHONPATH": str(ROOT),
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": python,
     }
 
 
@@ -104,7 +103,7 @@ def master(tmp_path):
 
 @pytest.mark.timeout(3000)
 def test_executors_of_a_cluster_read_and_write_in_parallel_and_spark_submit_runs_a_pipeline(
-    master, broker, home, tmp_path
+    master, broker, home, spark_python, tmp_path
 ):
     create(broker, "flights", 3)
     produce(broker, "flights", [b"%d" % number for number in range(RECORDS)])
@@ -117,12 +116,12 @@ def test_executors_of_a_cluster_read_and_write_in_parallel_and_spark_submit_runs
             *(str(Path(__file__).with_name("on_cluster.py")), broker.bootstrap_servers),
             *(archive.__file__, folder, *source),
         ],
-        env=environment(find_java(), home),
+        env=environment(find_java(), home, spark_python),
         capture_output=True,
         text=True,
         timeout=2000,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr  # Spark has Python's errors in the output
     said, archived = done.stdout.splitlines()[-2:]
     readers = json.loads(said)
     assert sum(rows for _, rows in readers) == RECORDS

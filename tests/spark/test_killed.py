@@ -37,13 +37,17 @@ def committed(folder, sink):
     return sum(path.name.isdigit() for path in (folder / f"checkpoint-{sink}" / "commits").glob("*"))
 
 
-def run_and_kill(broker, folder):
+def run_and_kill(broker, folder, python):
     """Start the queries in a process group of their own, with Java and its Python workers, and kill it."""
     enough = {sink: committed(folder, sink) + 2 for sink in SINKS}
     program = [sys.executable, str(ROOT / "tests" / "spark" / "archiving.py")]
     process = subprocess.Popen(
         [*program, broker.bootstrap_servers, str(folder), str(LIMIT)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
+            "PYSPARK_PYTHON": python,
+        },
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -59,7 +63,7 @@ def run_and_kill(broker, folder):
 
 
 @pytest.fixture(scope="module")
-def killed(spark, tmp_path_factory):
+def killed(spark, spark_python, tmp_path_factory):
     """The broker, the folder and how many records there are, after the last run of the queries."""
     folder = tmp_path_factory.mktemp("killed")
     with Broker(listen="127.0.0.1:0") as broker:
@@ -69,7 +73,7 @@ def killed(spark, tmp_path_factory):
             produce(broker, "flights", [b"%d" % number for number in range(sent, sent + RECORDS)])
             sent += RECORDS
             if left:
-                run_and_kill(broker, folder)
+                run_and_kill(broker, folder, spark_python)
         # The last time in the session of all tests: they read what there is, and end.
         for query in start(spark, broker.bootstrap_servers, folder, availableNow=True):
             query.awaitTermination()
