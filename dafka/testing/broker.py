@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any, Protocol, TypeVar, cast
-from weakref import WeakSet
+from weakref import WeakMethod, WeakSet
 
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.errors import BrokerResponseError, KafkaError, UnknownTopicOrPartitionError
@@ -91,7 +91,9 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         super().__init__(path, listen=listen, console=console or None, **options)
         if console:
             with_console.add(self)
-        self.clock = MovableClock(self._clock_moved)
+        # Weak: what runs has the clock, and must not keep the program's object, which may be dropped.
+        moved = WeakMethod(self._clock_moved)
+        self.clock = MovableClock(lambda: (moved() or int)())
         self._options = replace(self._options, clock=self.clock.of_broker)
         self._begins_with: Snapshot | None = None
         self._kept_folder: str | None = None  # a temporary one, between two runs

@@ -17,8 +17,11 @@ class MovableClock:
     def __init__(self, moved: Callable[[], object] = lambda: None) -> None:
         self._ahead = 0.0
         self._moved = moved
-        self.of_broker = Clock(self.time, self.monotonic)
+
+    @property
+    def of_broker(self) -> Clock:
         """What the broker goes by."""
+        return Clock(self.time, self.monotonic)
 
     def time(self) -> float:
         """Seconds since the epoch, as the broker has it."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 
 import pytest
 from kafka.errors import KafkaError
@@ -162,3 +164,12 @@ def test_another_broker_keeps_its_own_time(broker):
     with TestBroker() as other:
         assert other.clock.ahead == 0
         assert broker.clock.time() - other.clock.time() > 86000
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # that it was not stopped
+def test_a_clock_does_not_keep_a_broker_that_nobody_has_any_more():
+    broker = TestBroker().start()
+    clock, known = broker.clock, weakref.ref(broker)
+    del broker
+    wait_until(lambda: gc.collect() is not None and known() is None)
+    clock.advance(hours=1)
