@@ -81,6 +81,7 @@ def _operation(route: Route) -> dict[str, Any]:
                 "description": "Done",
                 "content": content or {"application/json": {"schema": route.answer}},
             },
+            "414": {"description": "The address is longer than 8 kB"},
             **{status: {"$ref": f"#/components/responses/Error{status}"} for status in _STATUSES},
         },
     }

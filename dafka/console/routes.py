@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from jsonschema import Draft202012Validator
+from jsonschema.validators import extend
 
 from dafka.console.errors import ApiError
 
@@ -26,6 +27,11 @@ FLAG: Schema = {"type": "boolean"}
 PARTITION: Schema = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 OFFSET: Schema = {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}
 
+# For JSON schema 5.0 is an integer; for who counts partitions it is none.
+_Validator = extend(
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),
+)
 _NUMBER = re.compile(r"-?\d{1,19}", re.ASCII)
 
 
@@ -40,8 +46,8 @@ class Parameter:
     default: Any = None
 
     @cached_property
-    def _validator(self) -> Draft202012Validator:
-        return Draft202012Validator(self.schema)
+    def _validator(self) -> Any:
+        return _Validator(self.schema)
 
     def read(self, given: str | None) -> Any:
         """The value that the text means. Raises ApiError."""
@@ -79,8 +85,8 @@ class Route:
         return self.method != "GET"
 
     @cached_property
-    def _validator(self) -> Draft202012Validator:
-        return Draft202012Validator(self.body or {})
+    def _validator(self) -> Any:
+        return _Validator(self.body or {})
 
     def in_path(self, parameter: Parameter) -> bool:
         """Whether a parameter is part of the path."""
