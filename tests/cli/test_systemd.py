@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,13 +17,16 @@ from dafka.cli import systemd
 
 
 @pytest.fixture
-def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
-    """What listens at NOTIFY_SOCKET."""
-    path = os.path.relpath(tmp_path / "notify")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+def manager(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """What listens at NOTIFY_SOCKET, whose path has 107 octets at most: a test's folder may have more."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening,
+    ):
+        path = os.path.join(folder, "notify")
         listening.bind(path)
         listening.settimeout(SECONDS)
-        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("NOTIFY_SOCKET", path)
         yield listening
 
 
