@@ -81,11 +81,11 @@ def _first_lines() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def spark_python() -> Iterator[str]:
     """What Spark is told to start its workers with."""
     from spark.workers import interpreter
 
-    with interpreter(tmp_path_factory.mktemp("workers")) as python:
+    with interpreter() as python:
         yield python
 
 

@@ -1,4 +1,4 @@
-"""An interpreter for Spark's workers that has imported already: ``with interpreter(folder) as python``.
+"""An interpreter for Spark's workers that has imported already: ``with interpreter() as python``.
 
 Spark gives a process that it starts for a streaming query ten seconds to connect, and no setting alters that
 ("Python worker failed to connect back"). Its imports take half a second of processor time, which is more than
@@ -20,6 +20,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -62,26 +63,28 @@ os._exit(status[0] if status else 1)
 
 
 @contextmanager
-def interpreter(folder: Path) -> Iterator[str]:
-    """The path of the program, in ``folder``."""
-    address = folder / "workers"
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(os.path.relpath(address))  # the names of sockets are short
-        listening.listen(64)
-        process = subprocess.Popen(
-            [sys.executable, __file__, str(listening.fileno())],
-            pass_fds=[listening.fileno()],
-            stdin=subprocess.PIPE,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        )
-    program = folder / "python"
-    program.write_text(_CLIENT.format(python=sys.executable, address=str(address)))
-    program.chmod(0o755)
-    try:
-        yield str(program)
-    finally:
-        process.stdin.close()
-        process.wait()
+def interpreter() -> Iterator[str]:
+    """The path of the program, which is there as long as the context lasts."""
+    # Not in a folder of pytest's: the name of a socket has to be short.
+    with tempfile.TemporaryDirectory(prefix="workers-") as folder:
+        address = os.path.join(folder, "socket")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(address)
+            listening.listen(64)
+            process = subprocess.Popen(
+                [sys.executable, __file__, str(listening.fileno())],
+                pass_fds=[listening.fileno()],
+                stdin=subprocess.PIPE,
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            )
+        program = Path(folder, "python")
+        program.write_text(_CLIENT.format(python=sys.executable, address=address))
+        program.chmod(0o755)
+        try:
+            yield str(program)
+        finally:
+            process.stdin.close()
+            process.wait()
 
 
 def main(number: str) -> None:
