@@ -113,7 +113,7 @@ def test_too_large_a_body_is_not_read(local):
 def test_many_connections_without_a_request_keep_nobody_out_for_ever(shared, monkeypatch):
     from dafka.console import limits
 
-    monkeypatch.setattr(limits, "SOCKET_SECONDS", 0.5)
+    monkeypatch.setattr(limits, "SOCKET_SECONDS", 2.0)
     monkeypatch.setattr(limits, "CONNECTIONS", 4)
     connection = dafka.broker.connect(shared.bootstrap_servers, SECONDS)
     with Console(connection) as console:
