@@ -114,6 +114,29 @@ def test_it_works_under_xdist(run):
     result.assert_outcomes(passed=12)
 
 
+WARNED = """
+    import warnings
+
+    def test_orders(dafka_broker, kafka_producer):
+        kafka_producer.send("orders", b"one book").get(100)
+
+    def test_own_warnings_are_seen():
+        warnings.warn("read_text is deprecated", DeprecationWarning)
+"""
+
+
+def test_warnings_of_kafka_python_itself_are_filtered_and_no_others(run):
+    result = run(WARNED, fresh=True)
+    result.assert_outcomes(passed=2)
+    result.stdout.no_fnmatch_line("*Use files() instead*")
+    result.stdout.fnmatch_lines(["*DeprecationWarning: read_text is deprecated"])
+
+
+def test_they_are_filtered_where_warnings_are_errors(run, pytester):
+    pytester.makeini("[pytest]\nfilterwarnings = error::DeprecationWarning")
+    run(WARNED, fresh=True).assert_outcomes(passed=1, failed=1)
+
+
 LIGHT = """
     import sys
 
