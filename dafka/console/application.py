@@ -20,7 +20,7 @@ from dafka.console.doors import Doors
 from dafka.console.errors import ApiError
 from dafka.console.openapi import describe
 from dafka.console.routes import Route
-from dafka.console.security import HEADERS, SAFE_METHODS, check_change, check_host
+from dafka.console.security import HEADERS, SAFE_METHODS, check_change, check_host, check_site
 from dafka.protocol.errors import DafkaError
 
 log = logging.getLogger(__name__)
@@ -41,6 +41,8 @@ def make_application(doors: Doors, bounds: Bounds) -> Flask:
 
     def guard() -> None:
         check_host(request.headers.get("Host", ""), doors.hosts)
+        if request.path.startswith("/api/"):
+            check_site(request.headers)
         if request.method not in SAFE_METHODS:
             check_change(request.headers, doors.writes or request.path == "/api/session")
 
@@ -86,7 +88,7 @@ def make_application(doors: Doors, bounds: Bounds) -> Flask:
         return _json({"login": False, "user": user, "writes": doors.writes})
 
     def log_in() -> Response:
-        given = request.get_json()
+        given = _given()
         if not isinstance(given, dict):
             raise ApiError("the body is an object with user and password")
         user, password = given.get("user"), given.get("password")
@@ -143,13 +145,18 @@ def make_application(doors: Doors, bounds: Bounds) -> Flask:
     return app
 
 
-def _body(route: Route) -> Any:
+def _given() -> Any:
+    """The body of a request. Raises ApiError."""
     if request.mimetype != _JSON:
         raise _WrongTypeError("the body is application/json")
     try:
-        body = json.loads(request.get_data(), parse_constant=_no_constant)
+        return json.loads(request.get_data(), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise ApiError(f"the body is not JSON: {error}") from None
+
+
+def _body(route: Route) -> Any:
+    body = _given()
     route.check_body(body)
     return body
 

@@ -3,8 +3,8 @@
 A console on loopback is guarded by being reachable from this machine alone. Pages of others that are open in
 the same browser reach it as well, so three things are looked at. The Host header must name this console
 (against DNS rebinding). A change needs the header ``X-Dafka-Console``, which no form of another site can
-send and no script of one may (the console answers no preflight). A change must not say that it comes from
-another site (Sec-Fetch-Site, Origin).
+send and no script of one may (the console answers no preflight). Nothing of the API must say that it comes
+from another site (Sec-Fetch-Site, Origin): its answer could not be read there, but it costs what it costs.
 """
 
 from __future__ import annotations
@@ -62,13 +62,17 @@ def check_host(given: str, names: frozenset[str]) -> None:
         ) from None
 
 
-def check_change(headers: Headers, writes: bool) -> None:
-    """Raise ForbiddenError for a change that this console does not make, or that another site asks for."""
+def check_site(headers: Headers) -> None:
+    """Raise ForbiddenError for what another site asks for."""
     if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         raise ForbiddenError("another site has asked for this")
     origin = headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != headers.get("Host"):
+    if origin is not None and origin.partition("://")[2] != headers.get("Host"):
         raise ForbiddenError(f"a page of {origin} has asked for this")
+
+
+def check_change(headers: Headers, writes: bool) -> None:
+    """Raise ForbiddenError for a change that this console does not make; :func:`check_site` comes first."""
     if CHANGE_HEADER not in headers:
         raise ForbiddenError(f"a change needs the header {CHANGE_HEADER}: 1")
     if not writes:

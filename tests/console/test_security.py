@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import socket
 import time
+import urllib.error
+import urllib.request
 from uuid import uuid4
 
 import pytest
@@ -57,6 +59,29 @@ def test_other_sites_change_nothing(local, shared, headers):
             local.headers[header] = value
     assert local.ask("POST", "/api/topics", {"name": name}).status == 403
     assert name not in shared.topics()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "http://["},
+    ],
+)
+def test_pages_of_other_sites_start_no_search(local, headers):
+    assert local.ask("GET", "/api/topics", headers=headers).status == 403
+    assert local.ask("GET", "/", headers={"Sec-Fetch-Site": "cross-site"}).status == 200  # a link
+
+
+def test_a_body_that_is_nested_too_deeply_is_no_mistake_of_the_console(local):
+    address = local.url + "/api/session"
+    headers = {**local.headers, "Content-Type": "application/json"}
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(urllib.request.Request(address, b"[" * 200_000, headers), timeout=SECONDS)
+    with refused.value as answer:
+        assert answer.code == 400
 
 
 def test_forms_and_preflights_of_other_sites_are_not_taken(local):

@@ -6,10 +6,12 @@ import base64
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from dafka.broker.looking.outcomes import RefusedError
+import gevent
+
 from dafka.broker.looking.places import bounds, offsets_of, parse_place
 from dafka.console import limits
 from dafka.console.api.records import PARTITIONS, PLACE, partitions_named
@@ -17,10 +19,9 @@ from dafka.console.api.topics import THE_TOPIC
 from dafka.console.desk import Desk
 from dafka.console.records.batches import fetch, records
 from dafka.console.records.expressions import parse
-from dafka.console.records.searching import follow, search
+from dafka.console.records.searching import UNREADABLE, follow, search
 from dafka.console.records.shown import Record
 from dafka.console.routes import Parameter, Routes
-from dafka.protocol.batch import BatchError
 
 routes = Routes()
 
@@ -29,6 +30,7 @@ _TO = Parameter("to", PLACE, "Up to where", default="latest")
 _EXPRESSION = Parameter(
     "expression", {"type": "string", "maxLength": limits.EXPRESSION}, "What to look for", default=""
 )
+_TURN = 0.01  # seconds that a download computes before it lets others
 _EVENTS = "text/event-stream"
 _COLUMNS = ["partition", "offset", "timestamp", "key", "value", "headers"]
 
@@ -117,13 +119,27 @@ def _download(
             while offset < ends[partition]:
                 try:
                     some = fetch(desk, topic, partition, offset, marks=False)
-                except (RefusedError, BatchError) as error:
+                    if some.next_offset <= offset:
+                        break
+                    yield from _pieces(map(row, records(partition, some, offset, ends[partition])))
+                except UNREADABLE as error:
                     raise OSError(f"{topic}-{partition} cannot be read at {offset}: {error}") from error
-                if some.next_offset <= offset:
-                    break
-                piece = b"".join(row(one) for one in records(partition, some, offset, ends[partition]))
-                yield piece
                 offset = some.next_offset
+
+
+def _pieces(rows: Iterable[bytes]) -> Iterator[bytes]:
+    """Rows put together to pieces of a bounded size, with turns of others in between."""
+    piece = bytearray()
+    turn = time.monotonic() + _TURN
+    for row in rows:
+        piece += row
+        if len(piece) > limits.FETCH_OCTETS:
+            yield bytes(piece)
+            piece.clear()
+        if time.monotonic() > turn:
+            gevent.sleep(0)
+            turn = time.monotonic() + _TURN
+    yield bytes(piece)
 
 
 def _json_row(topic: str, record: Record) -> bytes:

@@ -12,13 +12,13 @@ from dafka.console.desk import Desk
 from dafka.console.records.shown import BatchFacts, Record
 from dafka.protocol.aborted import AbortedTransactions
 from dafka.protocol.batch import BatchError, BatchHeader, read_header
-from dafka.protocol.batch_reader import Columns, decode_batch
+from dafka.protocol.batch_reader import decode_batch
 
 
 class Some(NamedTuple):
-    """What one fetch has brought: the records, and the offset to go on at."""
+    """What one fetch has brought: batches of records, not decoded yet, and the offset to go on at."""
 
-    batches: list[tuple[BatchHeader, Columns, str | None]]
+    batches: list[tuple[BatchHeader, bytes, str | None]]
     octets: int
     next_offset: int
     high_watermark: int
@@ -28,6 +28,8 @@ def fetch(
     desk: Desk, topic: str, partition: int, offset: int, *, wait: float = 0.0, marks: bool = True
 ) -> Some:
     """The next batches of a partition, one at least if there are any. Raises RefusedError and BatchError.
+
+    Nothing is decompressed: a megabyte of batches may grow to gigabytes.
 
     ``marks``: find out what became of transactions, which may take a second fetch.
     """
@@ -54,7 +56,7 @@ def fetch(
         elif header.is_control and aborted is not None:
             aborted.skips(header, batch)
         if not header.is_control and header.count:
-            batches.append((header, decode_batch(batch, shared=True), became))
+            batches.append((header, batch, became))
     return Some(
         batches,
         sum(map(len, answer.batches)),
@@ -64,12 +66,24 @@ def fetch(
 
 
 def records(partition: int, some: Some, first: int, end: int | None = None) -> Iterator[Record]:
-    """The records of a fetch from offset ``first`` on, and below ``end``."""
-    for header, columns, became in some.batches:
+    """The records of a fetch from offset ``first`` on, and below ``end``.
+
+    One batch at a time is decompressed. Raises BatchError.
+    """
+    for header, batch, became in some.batches:
+        if end is not None and header.base_offset >= end:
+            return
+        columns = decode_batch(batch, shared=True)
         facts = facts_of(header)
         for offset, timestamp, key, value, headers in zip(*columns, strict=True):
             if offset >= first and (end is None or offset < end):
                 yield Record(partition, offset, timestamp, key, value, headers, facts, became)
+
+
+def size_of(record: Record) -> int:
+    """Octets of what a record holds."""
+    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers
 
 
 def facts_of(header: BatchHeader) -> BatchFacts:

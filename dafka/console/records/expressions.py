@@ -74,6 +74,7 @@ class _Parser:
 
     def __init__(self, tokens: list[tuple[str, str]]) -> None:
         self.left = tokens
+        self._json = {"key": _Json(), "value": _Json()}
 
     def either(self, depth: int) -> Matches:
         if depth > _DEEPEST:
@@ -104,10 +105,9 @@ class _Parser:
         kind, left = self._take()
         compare = _COMPARISONS.get(self.left[0][1]) if self.left and self.left[0][0] != "text" else None
         if compare is None:
-            word = json.loads(left) if kind == "text" else left
-            return _anywhere(str(word))
+            return _anywhere(_constant(left) if kind == "text" else left)
         self.left = self.left[1:]
-        first, second = _operand(kind, left), _operand(*self._take())
+        first, second = _operand(kind, left, self._json), _operand(*self._take(), self._json)
         return lambda record: compare(first(record), second(record))
 
     def _take(self) -> tuple[str, str]:
@@ -125,12 +125,17 @@ class _Parser:
         return False
 
 
-def _operand(kind: str, text: str) -> Operand:
+def _constant(text: str) -> str:
+    """What a text in quotes means."""
+    try:
+        return str(json.loads(text, strict=False))
+    except ValueError as error:
+        raise ExpressionError(f"{text[:50]} is no text: {error}") from None
+
+
+def _operand(kind: str, text: str, parsed: dict[str, _Json]) -> Operand:
     if kind == "text":
-        try:
-            constant = json.loads(text, strict=False)
-        except ValueError as error:
-            raise ExpressionError(f"{text[:50]} is no text: {error}") from None
+        constant = _constant(text)
         return lambda record: constant
     if kind == "number":
         number = float(text) if "." in text else int(text)
@@ -145,8 +150,8 @@ def _operand(kind: str, text: str) -> Operand:
         return lambda record: _header(record, path)
     if dot and name in ("key", "value"):
         steps = path.split(".")
-        content = operator.attrgetter(name)
-        return lambda record: _inside(content(record), steps)
+        content, json_of = operator.attrgetter(name), parsed[name].of
+        return lambda record: _inside(json_of(content(record)), steps)
     raise ExpressionError(
         f"{text[:50]!r} is no operand: there are key, value, value.FIELD, header.NAME, "
         f"{', '.join(sorted(_FIELDS.keys() - {'key', 'value'}))}, and texts in double quotes"
@@ -161,14 +166,28 @@ def _header(record: Record, name: str) -> Any:
     return next((_text(value) for one, value in record.headers if one == name), _MISSING)
 
 
-def _inside(content: bytes | None, steps: list[str]) -> Any:
-    """A field within JSON; missing if it is no JSON, or has no such field."""
-    if content is None or len(content) > _LARGEST_JSON:
-        return _MISSING
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):
-        return _MISSING
+class _Json:
+    """Reads JSON; all comparisons of one expression share what was read of a record."""
+
+    def __init__(self) -> None:
+        self._content: bytes | None = None
+        self._value: Any = _MISSING
+
+    def of(self, content: bytes | None) -> Any:
+        """What it means; missing if it is no JSON."""
+        if content is None or len(content) > _LARGEST_JSON:
+            return _MISSING
+        if content is not self._content:
+            self._content = content
+            try:
+                self._value = json.loads(content)
+            except (ValueError, RecursionError):
+                self._value = _MISSING
+        return self._value
+
+
+def _inside(value: Any, steps: list[str]) -> Any:
+    """A field within JSON; missing if there is no such field."""
     for step in steps:
         if isinstance(value, dict):
             value = value.get(step, _MISSING)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from heapq import nlargest, nsmallest
@@ -11,7 +12,7 @@ from dafka.broker.looking.places import bounds
 from dafka.console import limits
 from dafka.console.desk import Desk
 from dafka.console.errors import ApiError
-from dafka.console.records.batches import fetch, records
+from dafka.console.records.batches import fetch, records, size_of
 from dafka.console.records.shown import Record
 
 Offsets = Mapping[int, int]
@@ -49,7 +50,7 @@ def page_after(desk: Desk, topic: str, starts: Offsets, limit: int) -> Page:
     """The ``limit`` oldest records at or after these offsets. Raises RefusedError."""
     first, last = _bounds(desk, topic, starts)
     at = {one: min(max(offset, first[one]), last[one]) for one, offset in starts.items()}
-    found, reached = _read(desk, topic, at, last, limit)
+    found, reached = _read(desk, topic, at, last, limit, limits.PAGE_OCTETS)
     shown = nsmallest(limit, found, key=_order)
     end = dict(reached)  # where nothing was left out, what was read is behind us
     kept = {(one.partition, one.offset) for one in shown}
@@ -60,11 +61,23 @@ def page_after(desk: Desk, topic: str, starts: Offsets, limit: int) -> Page:
 
 
 def page_before(desk: Desk, topic: str, ends: Offsets, limit: int) -> Page:
-    """The ``limit`` newest records below these offsets. Raises RefusedError."""
+    """The ``limit`` newest records below these offsets, fewer if they are large. Raises RefusedError.
+
+    What is shown has no gap to the records behind it: a partition of which not all was read, for the bound of
+    octets, is left for the page before.
+    """
     first, last = _bounds(desk, topic, ends)
     below = {one: min(max(offset, first[one]), last[one]) for one, offset in ends.items()}
-    at = {one: max(offset - limit, first[one]) for one, offset in below.items()}
-    found, _ = _read(desk, topic, at, below, limit)
+    window = limit
+    while True:
+        at = {one: max(offset - window, first[one]) for one, offset in below.items()}
+        found, reached = _read(desk, topic, at, below, limit, math.inf)  # the window bounds it
+        unread = {one for one, offset in below.items() if reached[one] < offset}
+        if not unread or window == 1:
+            break
+        window //= 2
+    found = [one for one in found if one.partition not in unread]
+    at.update((one, below[one]) for one in unread)
     shown = sorted(nlargest(limit, found, key=_order), key=_order)
     start = dict(at)
     kept = {(one.partition, one.offset) for one in shown}
@@ -85,25 +98,29 @@ def _bounds(desk: Desk, topic: str, partitions: Offsets) -> tuple[dict[int, int]
 
 
 def _read(
-    desk: Desk, topic: str, starts: Offsets, ends: Offsets, limit: int
+    desk: Desk, topic: str, starts: Offsets, ends: Offsets, limit: int, most: float
 ) -> tuple[list[Record], dict[int, int]]:
-    """The first ``limit`` records of each partition, and how far each was read, within a bound of octets."""
+    """The first ``limit`` records of each partition, and how far each was read.
+
+    It ends when ``most`` octets of batches were fetched, or PAGE_OCTETS of records are kept.
+    """
     found: list[Record] = []
     reached = dict(starts)
-    octets = 0
+    octets = kept = 0  # that were fetched, and of the records that are kept: batches may be compressed
     for partition, start in starts.items():
         count, offset, end = 0, start, ends[partition]
-        while offset < end and count < limit and octets < limits.PAGE_OCTETS:
+        while offset < end and count < limit and octets < most and kept < limits.PAGE_OCTETS:
             some = fetch(desk, topic, partition, offset)
             if some.next_offset <= offset:
                 break
             octets += some.octets
             for record in records(partition, some, offset, end):
-                if count == limit:
+                if count == limit or kept >= limits.PAGE_OCTETS:
                     offset = record.offset
                     break
                 found.append(record)
                 count += 1
+                kept += size_of(record)
             else:
                 offset = min(some.next_offset, end)
         reached[partition] = offset

@@ -12,19 +12,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gevent
+from kafka.errors import KafkaError
 
 from dafka.broker.interface.records import FetchFrom
 from dafka.broker.looking.outcomes import RefusedError
 from dafka.broker.looking.places import bounds
 from dafka.console import limits
 from dafka.console.desk import Desk
-from dafka.console.records.batches import Some, fetch, records
+from dafka.console.records.batches import Some, fetch, records, size_of
 from dafka.console.records.expressions import Matches
 from dafka.console.records.shown import Record, shown
 from dafka.protocol.batch import BatchError
 
 PROGRESS_SECONDS = 0.2  # between two words of progress
 _WAIT = 1.0  # seconds that a follower waits for records before it says that it is there
+UNREADABLE = (RefusedError, BatchError, KafkaError)  # what reading a partition raises
 _TURN = 0.01  # seconds that a search computes before it lets others
 
 
@@ -42,16 +44,21 @@ def search(
             while offset < end and found < limit:
                 try:
                     some = fetch(desk, topic, partition, offset)
-                except (RefusedError, BatchError) as error:
+                    if some.next_offset <= offset:
+                        break
+                    size = 0
+                    for record in _matching(partition, some, offset, end, matches):
+                        rows.append(shown(record))
+                        found += 1
+                        size += size_of(record)
+                        if size > limits.FETCH_OCTETS:  # they were compressed: tell what there is
+                            yield event("found", {"records": rows})
+                            rows, size = [], 0
+                        if found == limit:
+                            break
+                except UNREADABLE as error:
                     yield event("trouble", {"message": f"{topic}-{partition} at {offset}: {error}"})
                     break
-                if some.next_offset <= offset:
-                    break
-                for record in _matching(partition, some, offset, end, matches):
-                    rows.append(shown(record))
-                    found += 1
-                    if found == limit:
-                        break
                 reached = min(some.next_offset, end)
                 scanned += reached - offset
                 offset = reached
@@ -65,39 +72,66 @@ def search(
 
 
 def follow(desk: Desk, topic: str, partitions: list[int], matches: Matches) -> Iterator[bytes]:
-    """Events ``records`` with what comes from now on: the newest, and how many were passed over."""
+    """Events ``records`` with what comes from now on: the newest, and how many were passed over.
+
+    An event ``trouble`` is the last one if the topic, or the broker, has gone.
+    """
     with desk.streaming():
-        at = {one: offset for (_, one), offset in bounds(desk, [(topic, n) for n in partitions])[1].items()}
-        yield event("following", {"partitions": at})
-        while True:
-            rows: list[Record] = []
-            skipped = 0
-            waited = time.monotonic()
-            ends = {one: end for (_, one), end in bounds(desk, [(topic, n) for n in partitions])[1].items()}
-            for partition, end in ends.items():
-                if end <= at[partition]:
-                    continue
-                if end - at[partition] > limits.BEHIND:
-                    skipped += end - limits.FOLLOWED - at[partition]
-                    at[partition] = end - limits.FOLLOWED
-                some = fetch(desk, topic, partition, at[partition])
-                rows += _matching(partition, some, at[partition], None, matches)
-                at[partition] = max(some.next_offset, at[partition])
-                if len(rows) > 2 * limits.FOLLOWED:
-                    rows.sort(key=lambda one: one.timestamp)
-                    skipped += len(rows) - limits.FOLLOWED
-                    del rows[: -limits.FOLLOWED]
-            rows.sort(key=lambda one: (one.timestamp, one.partition, one.offset))
-            if len(rows) > limits.FOLLOWED:
-                skipped += len(rows) - limits.FOLLOWED
-                del rows[: -limits.FOLLOWED]
-            if rows or skipped:
-                yield event("records", {"records": [shown(one) for one in rows], "skipped": skipped})
-                gevent.sleep(limits.FOLLOW_PAUSE)
-            else:
-                _wait(desk, topic, at)
-                if time.monotonic() - waited > _WAIT / 2:
-                    yield b": still here\n\n"
+        began = False
+        try:
+            for one in _following(desk, topic, partitions, matches):
+                yield one
+                began = True
+        except UNREADABLE as error:
+            if not began:
+                raise
+            yield event("trouble", {"message": f"{topic}: {error}"})
+
+
+def _following(desk: Desk, topic: str, partitions: list[int], matches: Matches) -> Iterator[bytes]:
+    at = {one: offset for (_, one), offset in bounds(desk, [(topic, n) for n in partitions])[1].items()}
+    yield event("following", {"partitions": at})
+    while True:
+        rows: list[Record] = []
+        skipped = size = 0
+        waited = time.monotonic()
+        ends = {one: end for (_, one), end in bounds(desk, [(topic, n) for n in partitions])[1].items()}
+        for partition, end in ends.items():
+            if end <= at[partition]:
+                continue
+            if end - at[partition] > limits.BEHIND:
+                skipped += end - limits.FOLLOWED - at[partition]
+                at[partition] = end - limits.FOLLOWED
+            some = fetch(desk, topic, partition, at[partition])
+            for record in _matching(partition, some, at[partition], None, matches):
+                rows.append(record)
+                size += size_of(record)
+                if len(rows) > 2 * limits.FOLLOWED or size > 2 * limits.PAGE_OCTETS:
+                    skipped += _keep_newest(rows)
+                    size = sum(map(size_of, rows))
+            at[partition] = max(some.next_offset, at[partition])
+        skipped += _keep_newest(rows)
+        if rows or skipped:
+            yield event("records", {"records": [shown(one) for one in rows], "skipped": skipped})
+            gevent.sleep(limits.FOLLOW_PAUSE)
+        else:
+            _wait(desk, topic, at)
+            if time.monotonic() - waited > _WAIT / 2:
+                yield b": still here\n\n"
+
+
+def _keep_newest(rows: list[Record]) -> int:
+    """Sort records by their times, and leave so many as one event may have; how many are taken away."""
+    rows.sort(key=lambda one: (one.timestamp, one.partition, one.offset))
+    size, kept = 0, 0
+    for record in reversed(rows):
+        size += size_of(record)
+        if kept == limits.FOLLOWED or (kept and size > limits.PAGE_OCTETS):
+            break
+        kept += 1
+    gone = len(rows) - kept
+    del rows[:gone]
+    return gone
 
 
 def event(name: str, content: Mapping[str, Any]) -> bytes:
@@ -116,8 +150,8 @@ def _wait(desk: Desk, topic: str, at: Mapping[int, int]) -> None:
 def _matching(partition: int, some: Some, first: int, end: int | None, matches: Matches) -> Iterator[Record]:
     """The records that match; others of this thread have their turn in between."""
     turn = time.monotonic() + _TURN
-    for number, record in enumerate(records(partition, some, first, end)):
-        if not number % 64 and time.monotonic() > turn:
+    for record in records(partition, some, first, end):
+        if time.monotonic() > turn:  # one record may be a megabyte of JSON
             gevent.sleep(0)
             turn = time.monotonic() + _TURN
         if matches(record):

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import closing
 from uuid import uuid4
 
 import pytest
+from kafka import KafkaProducer
+
+from dafka.console import limits
+from dafka.console.records import batches
+from dafka.protocol.batch_reader import decode_batch
 
 
 @pytest.fixture
@@ -97,6 +103,61 @@ def test_a_large_value_is_cut_and_can_be_had_whole(client, shared):
     assert client.ask("GET", f"/api/topics/{topic}/records/0/1").status in (404, 409)
 
 
+def test_no_page_passes_over_large_records(client, shared, topic, monkeypatch):
+    monkeypatch.setattr(limits, "PAGE_OCTETS", 100_000)
+    monkeypatch.setattr(limits, "FETCH_OCTETS", 10_000)
+    values = [f"{n}" + "x" * 20_000 for n in range(20)]
+    shared.preload(
+        topic, [{"value": one, "timestamp": 1000 + n, "partition": n % 3} for n, one in enumerate(values)]
+    )
+    path = f"/api/topics/{topic}/records"
+
+    def numbers(page):
+        return [int(one["value"]["text"].rstrip("x")) for one in page["records"]]
+
+    page = client.get(path, limit=20)
+    assert 19 in numbers(page)
+    seen = numbers(page)
+    while page["previous"] is not None:
+        page = client.get(path, limit=20, before=page["previous"])
+        seen = numbers(page) + seen
+    assert sorted(seen) == list(range(20))
+    seen = numbers(page)
+    while page["next"] is not None:
+        page = client.get(path, limit=20, after=page["next"])
+        seen += numbers(page)
+    assert sorted(seen) == list(range(20))
+
+
+def test_small_batches_that_grow_large_are_not_all_in_memory(local, shared, topic, monkeypatch):
+    monkeypatch.setattr(limits, "PAGE_OCTETS", 1_000_000)
+    decoded = []
+
+    def decode(batch, **options):
+        decoded.append(len(batch))
+        return decode_batch(batch, **options)
+
+    monkeypatch.setattr(batches, "decode_batch", decode)
+    host = shared.bootstrap_servers
+    with closing(KafkaProducer(bootstrap_servers=host, compression_type="gzip", batch_size=0)) as producer:
+        for _ in range(30):
+            producer.send(topic, bytes(500_000), partition=0)
+            producer.flush()
+    path = f"/api/topics/{topic}/records"
+    page = local.get(path, from_="earliest", limit=30)
+    assert 2 <= len(page["records"]) <= 3 and page["next"] and len(decoded) <= 4
+    seen = len(page["records"])
+    while page["next"] is not None:
+        page = local.get(path, limit=30, after=page["next"])
+        seen += len(page["records"])
+    assert seen == 30
+    found = local.ask("GET", f"/api/topics/{topic}/search").events
+    events = [content for name, content in found if name == "found"]
+    assert sum(len(one["records"]) for one in events) == 30 and all(
+        len(one["records"]) < 30 for one in events
+    )
+
+
 def test_records_are_written_and_come_back(client, shared, topic):
     new = [
         {"key": "k", "value": {"a": 1}, "headers": {"h": "v"}, "timestamp": 5},
@@ -170,6 +231,15 @@ def test_what_comes_is_followed(client, shared, topic):
             assert line
         event = json.loads(stream.readline().removeprefix(b"data: "))
     assert event["records"][0]["value"]["text"] == "now" and event["skipped"] == 0
+
+
+def test_who_follows_a_topic_that_is_deleted_is_told(client, topic, caplog):
+    with client.open("GET", f"/api/topics/{topic}/follow") as stream:
+        assert stream.readline() == b"event: following\n"
+        assert client.ask("DELETE", f"/api/topics/{topic}").status == 200
+        rest = stream.read()
+    assert b"event: trouble" in rest and topic.encode() in rest
+    assert not [one for one in caplog.records if one.name.startswith("dafka.console")]
 
 
 def test_a_follower_passes_over_what_comes_too_fast(local, shared, topic):

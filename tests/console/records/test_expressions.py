@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dafka.console.records import expressions
 from dafka.console.records.expressions import ExpressionError, parse
 from dafka.console.records.shown import BatchFacts, Record
 
@@ -77,6 +78,7 @@ def test_does_not_match(text):
         ("not " * 200 + "x", "within each other"),
         ("x" * 2001, "at most 2000"),
         (r'key == "\q"', "is no text"),
+        (r'"\q"', "is no text"),
     ],
 )
 def test_anything_else_is_refused(text, why):
@@ -87,3 +89,15 @@ def test_anything_else_is_refused(text, why):
 def test_a_value_that_is_no_json_has_no_fields():
     for value in (None, b"", b"\xff", b"[" * 100_000, b'"x"'):
         assert not parse("value.a == 1")(RECORD._replace(value=value))
+
+
+def test_json_is_read_once_for_all_comparisons(monkeypatch):
+    read = []
+    matches = parse(" or ".join(["value.amount == 1"] * 50))
+
+    def loads(content):
+        read.append(content)
+        return {"amount": 2}
+
+    monkeypatch.setattr(expressions.json, "loads", loads)
+    assert not matches(RECORD) and not matches(RECORD) and len(read) == 1

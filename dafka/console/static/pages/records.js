@@ -107,6 +107,7 @@ export async function records(main, name, query, { writes, isHere }) {
     more.replaceChildren();
     show([]);
     listen(path("topics", name, "follow") + queryOf({ partitions: state.partitions, expression: state.expression }), {
+      trouble: (event) => { stop(); button.remove(); status.append(problem(event)); },
       records: (event) => {
         came += event.records.length;
         passed += event.skipped;
