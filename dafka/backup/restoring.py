@@ -1,13 +1,15 @@
 """Restoring a backup into a new folder.
 
-The folder is put together beside its place, under its name with ``.restoring`` behind it, and renamed when
-it is whole. A process that was killed leaves that folder, and the next one takes up what is in it. Nothing is
-overwritten: renaming fails if something has come there meanwhile.
+The folder is put together beside its place, in a folder of its name with ``.restoring`` behind it, and
+renamed when it is whole. That folder looks like no log, so that a log of such a name is never taken for it. A
+process that was killed leaves it, and the next one takes up what is there. Nothing is overwritten: renaming
+fails if something has come there meanwhile.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -23,7 +25,7 @@ from dafka.log.lock import LOCK_NAME, FolderLock
 from dafka.log.values import VALUES as LOG_VALUES
 
 SUFFIX = ".restoring"
-_PART = "unfinished"
+_WORK, _PART = "restored", "unfinished"  # in it: the folder to be, and the file that is being written
 
 
 def restore(
@@ -46,22 +48,23 @@ def restore(
     _refuse_used(data)
     work = data + SUFFIX
     try:
-        os.makedirs(work, mode=0o700, exist_ok=True)
-        foreign = set(os.listdir(work)) - {DATABASE, LOG_VALUES, LOCK_NAME, _PART}
-        if foreign:
-            raise RestoreTargetError(
-                f"{work} is needed for restoring, and holds {min(foreign)}; move it away"
-            )
+        os.makedirs(os.path.dirname(work), exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkdir(work, mode=0o700)
+        _refuse_foreign(work)
         lock = FolderLock(work)
     except LogLockedError as error:
         raise BackupLockedError(f"process {error.pid} is restoring to {data} just now") from error
     except OSError as error:
         raise BackupError(f"the folder {work} cannot be made: {error.strerror}") from error
     try:
-        _fill(repository, manifest, work, keep_damaged, say)
+        _fill(repository, manifest, os.path.join(work, _WORK), os.path.join(work, _PART), keep_damaged, say)
         _refuse_used(data)
-        os.rename(work, data)  # fails if there is something in a folder of that name
+        os.rename(os.path.join(work, _WORK), data)  # fails if there is something in a folder of that name
         sync(os.path.dirname(data))
+        with suppress(OSError):
+            os.unlink(os.path.join(work, LOCK_NAME))
+            os.rmdir(work)
     except OSError as error:
         raise BackupError(
             f"{data} cannot be restored: {error.strerror}; what is done stays in {work}, and the same "
@@ -81,15 +84,33 @@ def _refuse_used(data: str) -> None:
         )
 
 
+def _refuse_foreign(work: str) -> None:
+    """Nothing is written or deleted in a folder that no restore of this user has made."""
+    found = os.lstat(work)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise RestoreTargetError(
+            f"{work} is needed for restoring, and is not this user's folder; move it away"
+        )
+    foreign = set(os.listdir(work)) - {_WORK, _PART, LOCK_NAME}
+    if foreign:
+        raise RestoreTargetError(f"{work} is needed for restoring, and holds {min(foreign)}; move it away")
+
+
 def _fill(
-    repository: Repository, manifest: Manifest, work: str, keep_damaged: bool, say: Callable[[str], object]
+    repository: Repository,
+    manifest: Manifest,
+    work: str,
+    part: str,
+    keep_damaged: bool,
+    say: Callable[[str], object],
 ) -> None:
+    """Put the folder ``work`` together; ``part`` is the name of each file while it is written."""
     values = os.path.join(work, LOG_VALUES)
+    os.makedirs(work, mode=0o700, exist_ok=True)
     os.makedirs(values, mode=0o700, exist_ok=True)
     wanted = {name for name, _, _ in manifest.values}
     for name in set(os.listdir(values)) - wanted:  # from another backup that was begun here
         os.unlink(os.path.join(values, name))
-    part = os.path.join(work, _PART)
     for name, size, checksum in manifest.values:
         path = os.path.join(values, os.path.basename(name))
         if _is_there(path, size, checksum):

@@ -148,6 +148,30 @@ def test_what_a_restore_needs_for_its_work_is_not_taken_from_anybody(
     assert (work / "mine").exists()
 
 
+def test_a_log_whose_name_looks_like_a_restore_is_not_taken_for_one(
+    data: str, folder: str, tmp_path: Path
+) -> None:
+    create(data, folder)
+    other = tmp_path / ("target" + SUFFIX)
+    restore(folder, str(other))
+    append(data, b"new", 1)
+    create(data, folder)
+    before = {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
+    with pytest.raises(RestoreTargetError, match="move it away"):
+        restore(folder, str(tmp_path / "target"))
+    assert {path: path.read_bytes() for path in other.rglob("*") if path.is_file()} == before
+
+
+def test_a_restore_deletes_nothing_behind_a_link(data: str, folder: str, tmp_path: Path) -> None:
+    create(data, folder)
+    (tmp_path / "others" / "values").mkdir(parents=True)
+    (tmp_path / "others" / "values" / "mine").touch()
+    (tmp_path / ("target" + SUFFIX)).symlink_to(tmp_path / "others")
+    with pytest.raises(RestoreTargetError, match="not this user's folder"):
+        restore(folder, str(tmp_path / "target"))
+    assert (tmp_path / "others" / "values" / "mine").exists()
+
+
 def test_a_restore_of_another_backup_takes_nothing_of_one_that_was_begun(
     data: str, folder: str, tmp_path: Path
 ) -> None:
@@ -155,8 +179,8 @@ def test_a_restore_of_another_backup_takes_nothing_of_one_that_was_begun(
     append(data, b"two", 1)
     create(data, folder)
     work = tmp_path / ("target" + SUFFIX)
-    (work / "values").mkdir(parents=True)
-    (work / "values" / ("0" * 32 + ".val")).write_bytes(b"of another one")
+    (work / "restored" / "values").mkdir(parents=True)
+    (work / "restored" / "values" / ("0" * 32 + ".val")).write_bytes(b"of another one")
     restore(folder, str(tmp_path / "target"), first.name)
     expect_undamaged(tmp_path / "target")
 

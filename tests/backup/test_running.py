@@ -274,7 +274,7 @@ def test_a_restore_that_is_killed_goes_on_and_overwrites_nothing(tmp_path: Path,
         stderr=subprocess.DEVNULL,
     )
     work = tmp_path / "restored.restoring"
-    until(lambda: child.poll() is not None or len(_values(work)) >= 5, "nothing is restored")
+    until(lambda: child.poll() is not None or len(_values(work / "restored")) >= 5, "nothing is restored")
     child.kill()
     child.wait(SECONDS)
     if not restored.exists():  # a busy machine may have let it end
