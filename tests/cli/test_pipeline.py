@@ -244,7 +244,8 @@ def test_events_are_aggregated(broker, tmp_path, in_session):
         *("--schema", "at timestamp, n long", "--time", "at", "--window", "1 hour", "--sum", "n"),
         *("--to-topic", "hours", "--checkpoint", str(tmp_path / "checkpoint"), "--watermark", "0 seconds"),
     ]
-    assert in_session("aggregate", *source(broker), *arguments) == f"{EVENTS} events read\n"
+    said = in_session("aggregate", *source(broker), *arguments)
+    assert said.startswith(f"{EVENTS} events read; 1 window is still open and not written")
     found = [json.loads(record.value) for record in records(broker, "hours")]
     # The window of the last hour is complete when there is a later event.
     assert sorted((one["start"][11:13], one["count"], one["sum_n"]) for one in found) == [

@@ -2,7 +2,8 @@
 
 The schema of the values is declared, and a value that does not fit it ends the query with the reason, unless
 bad values are to be left out. An event counts in the window of its time; windows wait for late events as long
-as the watermark says, and are written once, when they are complete.
+as the watermark says, and are written once, when they are complete. Those that are still open when a run ends
+are kept in the checkpoint, and how many they are is said.
 """
 
 from __future__ import annotations
@@ -20,10 +21,32 @@ from dafka.spark.pipelines.running import (
     Command,
     pipeline,
     read_stream,
-    run,
+    run_query,
     source_options,
     trigger_options,
 )
+
+
+class Aggregated(NamedTuple):
+    """What a run has done.
+
+    ``read``: events. ``open``: windows (of each key) that are not written, because events of them may still
+    come. ``watermark``: events before this time come too late, "" if it is not known.
+    """
+
+    read: int
+    open: int
+    watermark: str
+
+    def __str__(self) -> str:
+        if not self.open:
+            return f"{self.read} events read"
+        behind = f" (now {self.watermark})" if self.watermark else ""
+        which, their = ("1 window is", "its") if self.open == 1 else (f"{self.open} windows are", "their")
+        return (
+            f"{self.read} events read; {which} still open and not written: the checkpoint keeps what is "
+            f"counted until the watermark{behind} passes {their} end, which later events move"
+        )
 
 
 class Windows(NamedTuple):
@@ -78,8 +101,8 @@ def aggregate_topics(
     folder: str | None = None,
     topic: str | None = None,
     every: str | None = None,
-) -> int:
-    """Write windows to Parquet in ``folder``, or as JSON to ``topic``; how many events this run has read."""
+) -> Aggregated:
+    """Write windows to Parquet in ``folder``, or as JSON to ``topic``; windows are written when complete."""
     found = windows_of(read_stream(spark, source), windows)
     if folder is not None:
         writer = found.writeStream.format("parquet").option("path", folder)
@@ -89,7 +112,10 @@ def aggregate_topics(
         records = found.select(key.alias("key"), fn.to_json(fn.struct(*found.columns)).alias("value"))
         target = {"kafka.bootstrap.servers": source["kafka.bootstrap.servers"], "topic": str(topic)}
         writer = records.writeStream.format("dafka").options(exactlyOnce="true", **target)
-    return run(writer, checkpoint, every)
+    read, last = run_query(writer, checkpoint, every)
+    operators = last["stateOperators"] if last else []
+    times = last.get("eventTime", {}) if last else {}
+    return Aggregated(read, sum(one["numRowsTotal"] for one in operators), times.get("watermark", ""))
 
 
 def target_options(command: Command) -> Command:
@@ -142,8 +168,7 @@ def aggregate(
 ) -> str:
     """Count, add up and average JSON events of topics in windows of time."""
     windows = Windows(schema, time, size, watermark, by, sums, means, skip_bad)
-    count = aggregate_topics(spark, source, windows, checkpoint, folder=folder, topic=topic, every=every)
-    return f"{count} events read"
+    return str(aggregate_topics(spark, source, windows, checkpoint, folder=folder, topic=topic, every=every))
 
 
 if __name__ == "__main__":

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import click
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from dafka.spark.cluster import cluster
 from dafka.spark.errors import OptionError
-from dafka.spark.options import write_options
+from dafka.spark.options import EARLIEST, LATEST, Access, write_options
 from dafka.spark.pipelines.archive import RECORDS, SCHEMA
 from dafka.spark.pipelines.running import pipeline
 
@@ -25,8 +26,12 @@ def replay_records(
     where: str | None = None,
     rate: float | None = None,
     keep_partitions: bool = False,
+    append: bool = False,
 ) -> int:
     """Write the archived records to topics of their names, or the one in ``target``; how many they were.
+
+    Without a topic in ``target``, a topic of the archive that has records is refused with an OptionError:
+    it would have them twice. With ``append`` the records go behind them.
 
     The records of one partition are written by one task in their order, so those of one key keep it.
     ``where`` is a condition in SQL over the columns. ``rate`` is records a second, all tasks together. With
@@ -35,13 +40,16 @@ def replay_records(
     records = spark.read.schema(SCHEMA).parquet(f"{folder}/{RECORDS}")
     if where is not None:
         records = records.where(where)
+    options = write_options(target)
+    if options.topic is None and not append:
+        topics = [row.topic for row in records.select("topic").distinct().collect()]
+        _check_empty(options.access, topics)
     counted = records.count()
     records = records.repartition("topic", "partition").sortWithinPartitions("topic", "partition", "offset")
     columns = ["key", "value", "headers", "topic", "timestamp", *(["partition"] if keep_partitions else [])]
     records = records.select(*columns)
     if rate is not None:
         records = throttled(records, rate)
-        options = write_options(target)
         if options.exactly_once and counted / rate > options.transaction_timeout:
             raise OptionError(
                 f"{counted} records at {rate:g} a second take {counted / rate:.0f} s, longer than a "
@@ -50,6 +58,23 @@ def replay_records(
             )
     records.write.format("dafka").mode("append").options(includeTimestamp="true", **target).save()
     return counted
+
+
+def _check_empty(access: Access, topics: Sequence[str]) -> None:
+    there = cluster(access)
+    partitions = [
+        (topic, partition.number)
+        for topic, described in there.metadata(topics).topics.items()
+        for partition in described.partitions
+    ]
+    starts = there.offsets(dict.fromkeys(partitions, EARLIEST))
+    ends = there.offsets(dict.fromkeys(partitions, LATEST))
+    if full := sorted({topic for topic, number in partitions if starts[topic, number] < ends[topic, number]}):
+        raise OptionError(
+            f"{'topic' if len(full) == 1 else 'topics'} {', '.join(map(repr, full))} at {access.servers} "
+            f"{'has' if len(full) == 1 else 'have'} records, and would have those of the archive twice if it "
+            "was made from them: --topic for another topic, or --append to write behind what is there"
+        )
 
 
 def throttled(frame: DataFrame, rate: float) -> DataFrame:
@@ -76,7 +101,8 @@ def _throttle(rate: float) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.R
 @click.command()
 @click.argument("folder")
 @click.option("--bootstrap-servers", required=True, metavar="HOST:PORT", help="Where the topics are.")
-@click.option("--topic", help="The topic for all records.  [default: the ones they came from]")
+@click.option("--topic", help="The topic for all records.  [default: the ones they came from, if empty]")
+@click.option("--append", is_flag=True, help="Write to the topics they came from, behind what is there.")
 @click.option("--where", metavar="SQL", help="Which records: topic = 'a' and timestamp >= '2024-01-01'.")
 @click.option("--rate", type=float, metavar="N", help="Records a second.  [default: as fast as it goes]")
 @click.option("--keep-partitions", is_flag=True, help="Write to the partitions that records came from.")
@@ -87,6 +113,7 @@ def replay(
     folder: str,
     bootstrap_servers: str,
     topic: str | None,
+    append: bool,
     where: str | None,
     rate: float | None,
     keep_partitions: bool,
@@ -97,7 +124,13 @@ def replay(
     if topic is not None:
         target["topic"] = topic
     count = replay_records(
-        spark, folder.rstrip("/"), target, where=where, rate=rate, keep_partitions=keep_partitions
+        spark,
+        folder.rstrip("/"),
+        target,
+        where=where,
+        rate=rate,
+        keep_partitions=keep_partitions,
+        append=append,
     )
     return f"{count} records written"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
@@ -184,6 +185,13 @@ def read_stream(spark: SparkSession, source: Mapping[str, str], form: str = "daf
 
 def run(writer: DataStreamWriter, checkpoint: str, every: str | None) -> int:
     """Run a query to its end, or until it is stopped; returns the number of rows read."""
+    return run_query(writer, checkpoint, every)[0]
+
+
+def run_query(
+    writer: DataStreamWriter, checkpoint: str, every: str | None
+) -> tuple[int, dict[str, Any] | None]:
+    """:func:`run`; returns Spark's last report, too, None if there was none."""
     trigger: dict[str, Any] = {"availableNow": True} if every is None else {"processingTime": every}
     query = writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
     read: dict[int, int] = {}  # rows by micro-batch; Spark keeps the last ones only
@@ -192,7 +200,9 @@ def run(writer: DataStreamWriter, checkpoint: str, every: str | None) -> int:
             last = query.lastProgress
             if last is not None and last.batchId - max(read, default=-1) > _MANY:
                 read |= rows_by_batch(query)
-        return sum((rows_committed_last(query) | read | rows_by_batch(query)).values())
+        rows = sum((rows_committed_last(query) | read | rows_by_batch(query)).values())
+        last = query.lastProgress
+        return rows, None if last is None else json.loads(last.json)
     finally:
         query.stop()
 

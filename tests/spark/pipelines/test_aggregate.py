@@ -8,7 +8,7 @@ import pytest
 from spark.frames import create, produce, records
 
 from dafka.spark.errors import OptionError
-from dafka.spark.pipelines.aggregate import Windows, aggregate_topics
+from dafka.spark.pipelines.aggregate import Aggregated, Windows, aggregate_topics
 
 FLIGHTS = Windows(
     schema="at timestamp, origin string, delay int",
@@ -47,7 +47,8 @@ def flights(broker):
 
 def test_windows_go_to_a_topic_once_they_are_complete(spark, broker, flights, tmp_path):
     checkpoint = str(tmp_path / "checkpoint")
-    assert aggregate_topics(spark, source(broker), FLIGHTS, checkpoint, topic="hours") == 5
+    done = aggregate_topics(spark, source(broker), FLIGHTS, checkpoint, topic="hours")
+    assert done == (5, 1, "2024-03-01T22:30:00.000Z")  # that of 23:00 is open
     found = [(record.key, json.loads(record.value)) for record in records(broker, "hours")]
     assert sorted(
         (key, one["start"][11:13], one["count"], one["sum_delay"], one["mean_delay"]) for key, one in found
@@ -56,6 +57,15 @@ def test_windows_go_to_a_topic_once_they_are_complete(spark, broker, flights, tm
         (b"JFK", "09", 1, 7, 7.0),
         (b"LGA", "08", 1, -5, -5.0),
     ]
+
+
+def test_how_many_windows_are_open_is_said():
+    assert str(Aggregated(7, 0, "2024-03-01T22:30:00.000Z")) == "7 events read"
+    assert str(Aggregated(7, 1, "2024-03-01T22:30:00.000Z")) == (
+        "7 events read; 1 window is still open and not written: the checkpoint keeps what is counted until "
+        "the watermark (now 2024-03-01T22:30:00.000Z) passes its end, which later events move"
+    )
+    assert "; 3 windows are still open" in str(Aggregated(7, 3, ""))
 
 
 def test_windows_go_to_parquet(spark, broker, flights, tmp_path):

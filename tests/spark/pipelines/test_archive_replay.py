@@ -89,6 +89,17 @@ def test_what_was_archived_is_replayed_as_it_was(spark, broker, archived):
     assert by_key(after) == by_key(before)
 
 
+def test_a_topic_that_has_records_does_not_get_them_twice_unless_that_is_wanted(spark, broker, archived):
+    before, folder = archived
+    create(broker, "flights", 3)
+    assert replay_records(spark, folder, target(broker)) == 120  # it is empty
+    with pytest.raises(OptionError, match=r"topic 'flights' at .* has records, and would have .* twice"):
+        replay_records(spark, folder, target(broker))
+    assert content(records(broker, "flights")) == content(before)
+    assert replay_records(spark, folder, target(broker), where="partition = 0", append=True) > 0
+    assert len(records(broker, "flights")) > 120
+
+
 def test_records_can_go_to_the_partitions_they_came_from(spark, broker, archived):
     before, folder = archived
     create(broker, "again", 3)
