@@ -11,7 +11,7 @@ which call stands in :mod:`dafka.broker.embedded.calls`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
@@ -283,7 +283,7 @@ class EmbeddedBroker(EmbeddedCalls):
         endpoint = Endpoint.shared(self.hub, mesh())
         return BrokerNode(self.hub, endpoint, self.log, self._writer, address, self._topics)
 
-    def _whole_metadata(self, topics: dict[str, TopicMetadata]) -> Metadata:
+    def _whole_metadata(self, topics: Mapping[str, TopicMetadata]) -> Metadata:
         return Metadata(self.cluster_id, NODE_ID, [(NODE_ID, self.host, self.port)], topics)
 
     def _searches(self, times: GroupTimes, options: BrokerOptions) -> list[Search]:

@@ -37,12 +37,15 @@ class TopicMetadata(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """Brokers and topics of a cluster. ``brokers`` are (node id, host, port)."""
+    """Brokers and topics of a cluster. ``brokers`` are (node id, host, port).
+
+    Each look at one of the ``topics`` may make its description anew: keep what is needed for longer.
+    """
 
     cluster_id: str
     controller_id: int
     brokers: list[tuple[int, str, int]]
-    topics: dict[str, TopicMetadata]
+    topics: Mapping[str, TopicMetadata]
 
 
 class TopicSpec(NamedTuple):

@@ -42,15 +42,12 @@ def list_topics(
     found = desk.call("metadata", None).topics
     wanted = search.lower()
     matching = [
-        one
-        for name, one in found.items()
-        if wanted in name.lower() and (internal or not name.startswith("__"))
+        name for name in found if wanted in name.lower() and (internal or not name.startswith("__"))
     ]
+    matching.sort(reverse=descending)
     if sort == "partitions":
-        matching.sort(key=lambda one: (len(one.partitions), one.name), reverse=descending)
-    else:
-        matching.sort(key=lambda one: one.name, reverse=descending)
-    page = matching[skip : skip + limit]
+        matching.sort(key=lambda name: len(found[name].partitions), reverse=descending)
+    page = [found[name] for name in matching[skip : skip + limit]]
     records, sizes = _records(desk, page), _sizes(desk, [one.name for one in page])
     return {
         "total": len(found),

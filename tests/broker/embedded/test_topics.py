@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+
 import gevent
 import kafka.errors as errors
 import pytest
 from broker.clients import Client
 
 from dafka import Broker
+from dafka.broker.interface.topics import TopicSpec
 
 
 def test_metadata_names_the_broker_under_its_own_address(broker, client):
@@ -52,3 +55,19 @@ def test_callers_that_create_the_same_topic_at_once_get_the_same(client):
         return {green.value.topics["t"].topic_id for green in greens}
 
     assert len(client.connection.hub.run(create_together)) == 1
+
+
+def test_topics_are_described_for_as_long_as_somebody_looks(client):
+    """Descriptions of all topics at once would bring Python to look through all it has for garbage."""
+    specs = {f"t{number}": TopicSpec(2) for number in range(500)}
+    client.call("create_topics", specs)
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(gc.get_objects())
+        found = client.call("metadata", None).topics
+        assert sum(len(one.partitions) for one in found.values()) == 1000
+        assert len(gc.get_objects()) - before < 250
+    finally:
+        gc.enable()
+    assert found.keys() == specs.keys() and found["t3"] == client.call("metadata", ["t3"]).topics["t3"]
