@@ -38,7 +38,8 @@ FORMAT = 1
 MARK, LOCK = "dafka-backup.json", "dafka-backup.lock"
 BACKUPS, BLOCKS, VALUES, UNFINISHED = "backups", "blocks", "values", "unfinished"
 _FOLDERS = (BACKUPS, BLOCKS, VALUES, UNFINISHED)
-_NAME = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
+_NAME = re.compile(r"(\d{8}T\d{6}Z)(?:-(\d+))?", re.ASCII)
+_NEW_MARK = re.compile(re.escape(MARK) + r"\.\d+", re.ASCII)  # the mark, before it is whole
 
 
 @dataclass
@@ -76,8 +77,8 @@ class Repository:
         folder = os.path.abspath(folder)
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
-            if not os.listdir(folder):
-                _write_new(os.path.join(folder, MARK), json.dumps({"format": FORMAT}).encode() + b"\n")
+            if all(_NEW_MARK.fullmatch(name) for name in os.listdir(folder)):
+                _mark(folder)
         except FileExistsError as error:
             raise NotABackupError(f"{folder} is not a folder") from error
         except OSError as error:
@@ -136,12 +137,15 @@ class Repository:
                 for name in os.listdir(self.path(BACKUPS))
                 if name.endswith(".json")
             ]
-            return sorted(name for name in found if _NAME.fullmatch(name))
+            return sorted(filter(_NAME.fullmatch, found), key=_order)
         return []
 
     def newest(self) -> Manifest | None:
-        names = self.names()
-        return self.read(names[-1]) if names else None
+        """The newest one whose list can be read: what it has need not be copied again."""
+        for name in reversed(self.names()):
+            with suppress(BackupDamagedError):
+                return self.read(name)
+        return None
 
     def read(self, name: str | None) -> Manifest:
         """The backup of that name; None: the newest. Raises NoSuchBackupError and BackupDamagedError."""
@@ -208,12 +212,11 @@ class Repository:
             with suppress(OSError):
                 os.unlink(self.path(UNFINISHED, name))
         named = set(self.names())
-        for name in os.listdir(self.path(BLOCKS)):
-            if name.removesuffix(".pack") not in named and not self._used(name):
-                os.unlink(self.path(BLOCKS, name))
-
-    def _used(self, pack: str) -> bool:
-        return any(block[1] == pack for name in self.names() for block in self.read(name).blocks)
+        strange = {name for name in os.listdir(self.path(BLOCKS)) if name.removesuffix(".pack") not in named}
+        if strange:
+            with suppress(BackupDamagedError):  # which blocks are needed is not known then
+                for name in strange - {block[1] for one in named for block in self.read(one).blocks}:
+                    os.unlink(self.path(BLOCKS, name))
 
     def free_bytes(self) -> int:
         return shutil.disk_usage(self.folder).free
@@ -232,6 +235,27 @@ def open_new(path: str) -> Any:
     """A new file that only its owner can read, opened for writing."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     return open(os.open(path, flags, 0o600), "wb")
+
+
+def _mark(folder: str) -> None:
+    """Say that a folder holds backups: wholly or not at all, whoever else does the same just now."""
+    path = os.path.join(folder, f"{MARK}.{os.getpid()}")
+    with suppress(FileNotFoundError):
+        os.unlink(path)  # of a process that was killed
+    try:
+        _write_new(path, json.dumps({"format": FORMAT}).encode() + b"\n")
+        os.replace(path, os.path.join(folder, MARK))
+    except OSError:
+        with suppress(OSError):
+            os.unlink(path)
+        raise
+
+
+def _order(name: str) -> tuple[str, int]:
+    """The time, and which one of this second it is."""
+    found = _NAME.fullmatch(name)
+    assert found is not None
+    return found[1], int(found[2] or 1)
 
 
 def _write_new(path: str, content: bytes) -> None:

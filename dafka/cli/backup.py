@@ -10,6 +10,7 @@ import click
 
 from dafka.backup.checking import check
 from dafka.backup.creating import create as create_backup
+from dafka.backup.errors import BackupDamagedError
 from dafka.backup.pruning import prune as prune_backups
 from dafka.backup.repository import Manifest, Repository
 from dafka.backup.restoring import restore as restore_backup
@@ -56,10 +57,22 @@ def create(data: str, folder: str, as_json: bool) -> None:
 @click.argument("folder", metavar="BACKUP", type=_FOLDER)
 @json_option
 def list_backups(folder: str, as_json: bool) -> None:
-    """List the backups in the folder BACKUP, the oldest first."""
+    """List the backups in the folder BACKUP, the oldest first.
+
+    The exit status is 1 if the list of one is damaged: it is told, and the others are listed.
+    """
     repository = Repository(folder)
-    rows = [_row(repository.read(name)) for name in repository.names()]
+    rows, damages = [], []
+    for name in repository.names():
+        try:
+            rows.append(_row(repository.read(name)))
+        except BackupDamagedError as error:
+            damages.append(str(error))
     show(rows, as_json, ["name", "taken", "source", "partitions", "bytes", "new_bytes"])
+    for damage in damages:
+        click.echo(damage, err=True)
+    if damages:
+        sys.exit(1)
 
 
 @backup.command()

@@ -23,7 +23,7 @@ from dafka.backup.errors import (
     RestoreTargetError,
 )
 from dafka.backup.pruning import prune
-from dafka.backup.repository import MARK, Repository
+from dafka.backup.repository import FORMAT, MARK, Repository
 from dafka.backup.restoring import SUFFIX, restore
 from dafka.backup.source import Source
 from dafka.log import Log, LogError, NotALogError
@@ -377,3 +377,46 @@ def test_a_row_with_a_strangers_file_is_refused(
         rows.execute("UPDATE Cache SET filename = '../../secret' WHERE filename IS NOT NULL")
     with pytest.raises((BackupError, LogError), match="secret"):
         Source(data).files()
+
+
+def test_a_damaged_list_keeps_no_new_backup_from_being_made(data: str, folder: str, tmp_path: Path) -> None:
+    first, second = create(data, folder), create(data, folder)
+    (Path(folder) / "backups" / (second.name + ".json")).write_bytes(b"{}")
+    (Path(folder) / "blocks" / "20200101T000000Z.pack").write_bytes(
+        b"of a killed process, or of the damaged one"
+    )
+    append(data, b"two", 1)
+    third = create(data, folder)
+    assert [place for place, _ in damages(folder)] == [second.name]
+    for number, one in enumerate((first, third)):
+        restore(folder, str(tmp_path / f"target-{number}"), one.name)
+        expect_undamaged(tmp_path / f"target-{number}")
+
+
+def test_backups_of_one_second_are_in_order(data: str, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dafka.backup.creating.time.time", lambda: 1_800_000_000.5)
+    made = [create(data, folder).name for _ in range(11)]
+    assert Repository(folder).names() == made
+
+
+def test_a_killed_process_leaves_no_half_a_mark(data: str, folder: str) -> None:
+    os.mkdir(folder)
+    (Path(folder) / f"{MARK}.{os.getpid()}").touch()  # when it was killed
+    create(data, folder)
+    assert damages(folder) == []
+
+
+def test_two_processes_may_begin_a_folder_of_backups_at_once(
+    data: str, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = os.listdir
+
+    def late(place: str) -> list[str]:
+        found = listed(place)
+        if place == folder and not found:
+            (Path(folder) / MARK).write_text(json.dumps({"format": FORMAT}))  # the other process
+        return found
+
+    monkeypatch.setattr(os, "listdir", late)
+    create(data, folder)
+    assert damages(folder) == []

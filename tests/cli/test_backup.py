@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from cli.tools import LOOPBACK, address_of, produce, refused, run, running
 
+from dafka import Broker
+
 
 def backup(*arguments: str, status: int = 0) -> str:
     done = refused("backup", *arguments)
@@ -49,6 +51,15 @@ def test_damage_is_told_line_by_line(tmp_path: Path) -> None:
     stored.unlink()
     value.unlink()
     assert "damaged when it was backed up: values/" in backup("create", data, folder, status=1)
+
+
+def test_a_damaged_list_hides_no_other_backup(tmp_path: Path) -> None:
+    data, folder = str(tmp_path / "data"), str(tmp_path / "backups")
+    Broker(data).start().stop()
+    first, second = (json.loads(backup("create", data, folder, "--json"))["name"] for _ in range(2))
+    (tmp_path / "backups" / "backups" / f"{first}.json").write_text("{}")
+    said = backup("list", folder, status=1)
+    assert second in said and f"{first}.json is damaged" in said and "Traceback" not in said
 
 
 @pytest.mark.parametrize(
