@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dafka.overlay.filters import Filter, announced
 from dafka.overlay.flow import Flow, Grant, TooSlow
 from dafka.overlay.gateway.gateway import Gateway, Say
-from dafka.overlay.limits import CHECKED_OCTETS, MESSAGE_COST
+from dafka.overlay.limits import MESSAGE_COST
 from dafka.overlay.peering import outputs as peering
 from dafka.overlay.peering.handshake import VERSIONS
 from dafka.overlay.peering.outputs import NewFilter, PeerDown, PeerUp, Pong, Received, ReceivedRouted
@@ -24,6 +24,7 @@ from dafka.overlay.peering.peerings import Peerings
 from dafka.overlay.routing import outputs as routing
 from dafka.overlay.routing.outputs import Deliver, DeliverMany, Discovered, Relay, Tell, ToLeaf, Unreachable
 from dafka.overlay.routing.peer import Peer
+from dafka.overlay.values.checking import takes_long
 from dafka.overlay.wire.credit import CREDIT, Credit, decode_credit, encode_credit
 from dafka.overlay.wire.envelope import LOCAL, Envelope, decode_envelope, encode_envelope
 from dafka.overlay.wire.frames import LENGTH, Run
@@ -137,12 +138,15 @@ class Core:
         return outputs
 
     def payload_to_check(self, number: int, message: bytes) -> bytes | None:
-        """What has to be a value before a large message is :meth:`received`, else it is :meth:`undecodable`.
+        """What has to be a value before a message that takes long is :meth:`received`, else it is
+        :meth:`undecodable`.
 
-        None if nothing has: small ones are checked here, others where they came into the overlay.
+        None if nothing has: others are checked here, and those that came into the overlay elsewhere, there.
         """
-        if len(message) <= CHECKED_OCTETS:
-            return None
+        payload = self._entering(number, message) if takes_long(message) else None
+        return payload if payload is not None and takes_long(payload) else None
+
+    def _entering(self, number: int, message: bytes) -> bytes | None:
         peer = self.peerings.peer_at(number)
         try:
             if peer is None:
@@ -159,7 +163,7 @@ class Core:
         return None
 
     def undecodable(self, now: float, number: int, message: bytes) -> list[Output]:
-        """A large message whose payload is no value: nobody gets it."""
+        """A message whose payload is no value, see :meth:`payload_to_check`: nobody gets it."""
         peer = self.peerings.hear(now, number)
         if peer is None:
             self.gateway.discarded["undecodable"] += 1
@@ -333,7 +337,7 @@ class Core:
             return []
         taken = payloads
         if self._enters(neighbour, first):
-            taken = [one for one in payloads if len(one) > CHECKED_OCTETS or is_value_fast(one)]
+            taken = [one for one in payloads if takes_long(one) or is_value_fast(one)]
             if len(taken) < len(payloads):
                 self.discarded["undecodable"] += len(payloads) - len(taken)
         return self._pass_data(neighbour, head, first, payloads, taken)

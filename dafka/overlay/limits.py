@@ -21,8 +21,10 @@ HANDSHAKE_OCTETS = 2 * 1024 * 1024
 """Of a message in the handshake, which comes from somebody who is not known yet. A filter is the largest."""
 
 MESSAGE_OCTETS = 16 * 1024 * 1024
-CHECKED_OCTETS = 16 * 1024  # larger ones are checked beside the hub, before the core hears of them
 """Of a message between peers."""
+
+CHECKED_OCTETS = 16 * 1024  # larger values are checked beside the hub, before the core hears of them
+CHECKED_WORK = 2500  # and those that are more work, see dafka.overlay.values.checking: a few ms
 
 HANDSHAKE_SECONDS = 10.0
 """From the beginning of a connection until both sides are peers."""

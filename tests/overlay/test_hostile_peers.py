@@ -105,7 +105,7 @@ def test_a_liar_among_the_peers_stops_nothing(words):
 NO_VALUES = [b"", b"\xff", b"\x05\x02x", encode(("x", 1))[:-1], encode(1) + b"\x00"]
 
 
-@pytest.mark.parametrize("size", [0, CHECKED_OCTETS])
+@pytest.mark.parametrize("size", [0, CHECKED_OCTETS + 1])
 def test_what_no_value_is_goes_no_further_than_the_first_node(size):
     """x, b and a in a chain; whatever x sends for a, and for b and a."""
     wiring = Wiring("a", "b", "x").connect("a b", "x b")

@@ -19,9 +19,10 @@ from typing import NamedTuple
 from dafka.overlay.filters import Filter
 from dafka.overlay.gateway.aliases import Aliases, ends
 from dafka.overlay.gateway.ways_round import WaysRound, probe, probed
-from dafka.overlay.limits import CHECKED_OCTETS, SETTLE_SECONDS, TELLING
+from dafka.overlay.limits import SETTLE_SECONDS, TELLING
 from dafka.overlay.routing.outputs import Deliver, Output, ToLeaf
 from dafka.overlay.routing.peer import Peer
+from dafka.overlay.values.checking import takes_long
 from dafka.overlay.wire.commands import QUERIES
 from dafka.overlay.wire.envelope import COMMAND, LOCAL, Envelope, encode_envelope, routing_update
 from dafka.overlay.wire.handshake import Announcement
@@ -111,7 +112,7 @@ class Gateway:
             self.discarded["echo"] += 1
             self._leaves[leaf].ways_round.echo(topic)
             return [*self._probe(leaf)]
-        if self._passes_on and len(payload) <= CHECKED_OCTETS and not is_value_fast(payload):
+        if self._passes_on and not takes_long(payload) and not is_value_fast(payload):
             self.discarded["undecodable"] += 1
             return []
         return self._take(Deliver(leaf, kind, topic, payload), receiver)

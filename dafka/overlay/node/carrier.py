@@ -22,7 +22,7 @@ from dafka.overlay.connector import Connector, Open
 from dafka.overlay.connector import Output as ConnectorOutput
 from dafka.overlay.core import Pause, Resume, Room
 from dafka.overlay.filters import reduced
-from dafka.overlay.limits import CHECKED_OCTETS, TICK_SECONDS
+from dafka.overlay.limits import TICK_SECONDS
 from dafka.overlay.node import limits
 from dafka.overlay.node.connections.attempts import Attempts
 from dafka.overlay.node.connections.doors import Doors, Where
@@ -48,6 +48,7 @@ from dafka.overlay.role import EndpointRole, Output
 from dafka.overlay.routing.outputs import Deliver, DeliverMany, Discovered, Unreachable
 from dafka.overlay.stores.hosting import StoreOutput
 from dafka.overlay.values import encode
+from dafka.overlay.values.checking import takes_long, work
 from dafka.overlay.wire.handshake import WITH_ROUTING
 from dafka.overlay.wire.zeek import is_value_fast
 from dafka.protocol.errors import MalformedMessage
@@ -382,15 +383,31 @@ class Carrier:
         self.carry(self.role.connected(self.now, link.number, link.is_connector))
 
     def heard(self, link: Link, messages: list[bytes]) -> None:
-        if max(map(len, messages)) <= CHECKED_OCTETS:
+        if work(b"".join(messages)) <= limits.CHECKED_AT_ONCE:
             self.carry(self.role.received_many(self.now, link.number, messages))
             return
+        pace, some, amount = Pace(), list[bytes](), 0
         for message in messages:
-            payload = self.role.core.payload_to_check(link.number, message)
-            if payload is None or BATCHES.run(is_value_fast, payload):
-                self.carry(self.role.received(self.now, link.number, message))
-            else:
-                self.carry(self.role.undecodable(self.now, link.number, message))
+            if takes_long(message):
+                payload = self.role.core.payload_to_check(link.number, message)
+                is_good = payload is None or BATCHES.run(is_value_fast, payload)
+                some, amount = self._hear_some(link, some, pace), 0
+                hear = self.role.received if is_good else self.role.undecodable
+                self.carry(hear(self.now, link.number, message))
+                continue
+            more = work(message)
+            if amount + more > limits.CHECKED_AT_ONCE:
+                some, amount = self._hear_some(link, some, pace), 0
+            some.append(message)
+            amount += more
+        self._hear_some(link, some, pace)
+
+    def _hear_some(self, link: Link, messages: list[bytes], pace: Pace) -> list[bytes]:
+        if messages:
+            self.carry(self.role.received_many(self.now, link.number, messages))
+            if self.hub.turns.elapsed > limits.TURN_SECONDS:
+                pace.pause()
+        return []
 
     def malformed(self, link: Link, error: MalformedMessage) -> None:
         self.carry(self.role.malformed(self.now, link.number, error))

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from dafka.overlay.limits import MOST_NESTED
+from dafka.overlay.limits import CHECKED_OCTETS, CHECKED_WORK, MOST_NESTED
 from dafka.overlay.values import types
 from dafka.overlay.values.decoder import read, read_counted
 from dafka.protocol.errors import MalformedMessage
 
 _OTHERS = 0  # their size is not in the tag alone
 _SIZES = [1, 2, 9, 9, _OTHERS, _OTHERS, 17, _OTHERS, _OTHERS, 9, 9, _OTHERS, _OTHERS, _OTHERS, _OTHERS]
+
+
+_TAG_WORK = 12  # of what may be in a hundred others; an octet of a set is 1, some 0.3 us
+_PLAIN = 8  # octets where there is no set and no table are as much as one of a set
+
+
+def work(octets: bytes) -> int:
+    """How much work it is to check octets, at most: elements of sets and tables have to be made and sorted.
+    Each octet that may be the tag of one counts as one, and then those of vectors do."""
+    tags = octets.count(types.SET) + octets.count(types.TABLE)
+    if not tags:
+        return len(octets) // _PLAIN
+    return len(octets) + _TAG_WORK * (tags + octets.count(types.VECTOR))
+
+
+def takes_long(octets: bytes) -> bool:
+    """Whether a value is too much to be checked in the hub. If a part of octets is, so are they."""
+    return len(octets) > CHECKED_OCTETS or work(octets) > CHECKED_WORK
 
 
 def is_value(octets: bytes) -> bool:

@@ -8,13 +8,14 @@ from types import SimpleNamespace
 import pytest
 from overlay.node.crowd import Crowd
 from overlay.node.endpoints import until
-from timing import each_time, short_turns
+from timing import SECONDS, each_time, short_turns
 
 from dafka.hub.hub import get_hub
 from dafka.overlay import Disk, Endpoint, Memory
 from dafka.overlay.node import limits, publishing
 from dafka.overlay.node.publishing import Publishing
 from dafka.overlay.node.stores import host
+from dafka.overlay.values import encode, types
 
 PEERS = 120
 
@@ -106,6 +107,33 @@ def test_an_endpoint_with_many_peers_publishes_much_and_is_closed(version):
         with short_turns():
             endpoint.publish_batch([("/t", number) for number in range(100)])
             endpoint.close()
+
+
+def dear(count):
+    """A set, its largest elements first, and each is in sixteen tables."""
+    numbers = [encode(count - place) for place in range(count)]
+    return bytes([types.SET, count]) + b"".join([bytes([types.TABLE, 1, 0]) * 16 + one for one in numbers])
+
+
+@pytest.mark.parametrize(("messages", "count"), [(6, 127), (150, 12)])
+@each_time
+def test_what_is_much_work_to_check_holds_up_nobody_where_it_comes_in(messages, count):
+    with (
+        Endpoint("127.0.0.1:0") as middle,
+        Endpoint(peers=[middle.address]) as sender,
+        Endpoint(peers=[middle.address]) as receiver,
+        receiver.subscribe("/t") as subscriber,
+    ):
+        assert sender.await_subscriber("/t", timeout=SECONDS)
+        for number in range(1000):  # they are little work: then many are handled at once
+            sender.publish("/t", number)
+        assert [subscriber.get(SECONDS).value for _ in range(1000)] == list(range(1000))
+        with short_turns():
+            for _ in range(messages):
+                sender._carrier.pending.put(b"/t", dear(count), None)
+                sender._carrier.pending.put(b"/t", dear(count)[:-1], None)
+            assert all(len(subscriber.get(SECONDS).value) == count for _ in range(messages))
+        until(lambda: middle._carrier.role.core.discarded["undecodable"] == messages)
 
 
 @pytest.mark.parametrize("kind", ["memory", "disk"])
