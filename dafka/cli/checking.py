@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from dafka.cli.kafka.output import show
+from dafka.cli.toml_files import SECRETS
 from dafka.log.layout import read_layout, refuse_foreign
 from dafka.security.contexts import of_server
 from dafka.security.keys import KeyFolder
@@ -20,7 +21,6 @@ _SOURCES = {
     ParameterSource.DEFAULT_MAP: "file",
     ParameterSource.DEFAULT: "default",
 }
-_SECRETS = {"ssl_password"}
 _ABOUT_ITSELF = {"check", "help"}
 
 
@@ -52,7 +52,7 @@ def show_settings(ctx: click.Context) -> None:
         value = ctx.params[name]
         if isinstance(value, dict):
             value = ",".join(f"{key}={one}" for key, one in value.items())
-        if name in _SECRETS and value is not None:
+        if name in SECRETS and value is not None:
             value = "(secret)"
         rows.append({"setting": name, "value": value, "from": _SOURCES[source]})
     show(rows, False, ["setting", "value", "from"])

@@ -23,6 +23,10 @@ _KEY = re.compile(r"""\s*("[^"]*"|'[^']*'|[\w-]+)\s*(=|\.)""")
 _SEPARATORS = {"super_users": ";"}  # of options that have something else than a comma between their values
 
 
+SECRETS = frozenset({"ssl_password"})
+"""Options whose values are never shown."""
+
+
 class TomlFileError(ValueError):
     """All mistakes in a file, a line for each."""
 
@@ -41,6 +45,8 @@ def read_toml(
         twice = _twice(text)  # for which there is no line in the error
         told = f", line {twice[0]}: {twice[1]} is there twice" if twice else f": {error}"
         raise TomlFileError(f"{where}{told}") from None
+    except RecursionError:
+        raise TomlFileError(f"{where}: lists or tables are nested too deeply in it") from None
     return _Reading(where, text, command, path).values(document, list(commands))
 
 
@@ -92,7 +98,8 @@ class _Reading:
         if any(
             isinstance(part, bool | dict | list) or not isinstance(part, str | int | float) for part in parts
         ):
-            self._wrong((*self._path, key), f"{self._named(key)} cannot be {_shown(value)}")
+            shown = "that kind of value" if option.name in SECRETS else _shown(value)
+            self._wrong((*self._path, key), f"{self._named(key)} cannot be {shown}")
             return value
         numeric = isinstance(option.type, click.types.IntParamType | click.types.FloatParamType)
         if several and numeric and not option.multiple:
@@ -109,6 +116,8 @@ class _Reading:
             option.process_value(context, given)
         except click.UsageError as error:
             self._wrong((*self._path, key), f"{self._named(key)}: {error.message}")
+        except ValueError as error:  # no path has a null character
+            self._wrong((*self._path, key), f"{self._named(key)}: {error}")
         return given
 
     def _named(self, key: str) -> str:

@@ -93,6 +93,7 @@ def test_every_option_of_a_broker_can_be_set_in_a_file(tmp_path: Path) -> None:
         ("[broker", "Expected ']' at the end of a table declaration"),
         ("[broker]\nx = \ny = 1", "line 2"),
         ("[[broker]]\nx = 1", "'broker' stands in no table"),
+        ('[broker]\ndata = "a\\u0000b"', "line 2: broker.data: "),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, words: str) -> None:
@@ -101,10 +102,22 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, words: str)
     assert words in done.stderr and "broker.toml" in done.stderr
 
 
+@pytest.mark.parametrize("value", ["{a = 'hunter2'}", "['hunter2', true]", "2026-11-23", "true"])
+def test_no_mistake_shows_a_password(tmp_path: Path, value: str) -> None:
+    done = check(tmp_path, f"[broker]\nssl_password = {value}\n")
+    assert done.returncode == 2 and "line 2: broker.ssl_password cannot be that kind" in done.stderr
+    assert "hunter2" not in done.stderr
+
+
 def test_all_mistakes_are_told_at_once_in_their_order(tmp_path: Path) -> None:
     said = check(tmp_path, "[broker]\nx = 1\ny = 2\nretention_ms = 'z'\n[nothing]\n").stderr
     assert [word for word in ("broker.x", "broker.y", "broker.retention_ms", "[nothing]") if word in said]
     assert said.index("broker.x") < said.index("broker.y") < said.index("broker.retention_ms")
+
+
+def test_a_file_that_is_nested_too_deeply_is_one_line(tmp_path: Path) -> None:
+    said = check(tmp_path, "[broker]\nlisten = " + "[" * 5000).stderr
+    assert "broker.toml: lists or tables are nested too deeply" in said and "Traceback" not in said
 
 
 def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
