@@ -42,6 +42,11 @@ ZPER_COMMANDS = {
     "nodes": "controller",
 }
 OPTIONAL = ("kcat",)  # what only some machines have
+OPTIONAL_MODULES = {  # and what blocks that import it need
+    "celery": ("celery",),
+    "confluent_kafka.schema_registry.avro": ("confluent_kafka.schema_registry", "fastavro"),
+    "fastapi": ("fastapi", "httpx"),
+}
 
 # So that a block finds its commands, whatever Python the tests run with.
 _COMMANDS = {
@@ -99,6 +104,10 @@ class _Run:
 
     def _python(self) -> None:
         code = self._here(_behind(self._block))
+        for name, needed in OPTIONAL_MODULES.items():
+            if re.search(rf"^(from|import) {re.escape(name)}\b", code, re.MULTILINE):
+                for module in needed:
+                    pytest.importorskip(module, exc_type=ImportError)
         if self._block.told("run as a test") is not None:
             (self._folder / "test_block.py").write_text(code)
             self._execute(["pytest", "-q", "test_block.py"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -148,3 +149,38 @@ def test_listening_costs_next_to_nothing() -> None:
 
     started(None), started("127.0.0.1:0")
     assert any(costs() < 0.005 for _ in range(4))  # what costs something costs it each time
+
+
+def test_serializers_of_confluent_kafka_with_its_registry_for_tests(dafka_broker: TestBroker) -> None:
+    """Those of JSON, with two versions of a schema; Avro is in the document of dafka.testing."""
+    pytest.importorskip("confluent_kafka.schema_registry", exc_type=ImportError)
+    serializers = pytest.importorskip("confluent_kafka.schema_registry.json_schema", exc_type=ImportError)
+    from confluent_kafka import DeserializingConsumer, SerializingProducer
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+
+    registry = SchemaRegistryClient.new_client({"url": "mock://"})
+    book = {"book": {"type": "string"}}
+    for properties in (book, {**book, "count": {"type": "integer"}}):
+        schema = json.dumps({"title": "Order", "type": "object", "properties": properties})
+        serializer = serializers.JSONSerializer(schema, registry)
+        producer = SerializingProducer(
+            {"bootstrap.servers": os.environ[ADDRESS], "value.serializer": serializer}
+        )
+        producer.produce("orders", value={"book": "one", "count": 2})
+        assert producer.flush(100) == 0
+    assert registry.get_versions("orders-value") == [1, 2]
+    framed = dafka_broker.values("orders")
+    assert [value[0] for value in framed if value is not None] == [0, 0]
+
+    consumer = DeserializingConsumer(
+        {
+            "bootstrap.servers": os.environ[ADDRESS],
+            "group.id": "billing",
+            "auto.offset.reset": "earliest",
+            "value.deserializer": serializers.JSONDeserializer(None, schema_registry_client=registry),
+        }
+    )
+    consumer.subscribe(["orders"])
+    orders = [consumer.poll(100) for _ in range(2)]
+    consumer.close()
+    assert [order.value() for order in orders if order is not None] == [{"book": "one", "count": 2}] * 2
