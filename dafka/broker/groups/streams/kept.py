@@ -6,6 +6,7 @@ same epoch are refused, until the group is deleted or its offsets have expired.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -41,6 +42,7 @@ class KeptTopologies:
         self._table = log.table(TOPOLOGIES, shapes.rows(shapes.any_key, _ROW))
         self._writer = writer
         self._noted: WeakKeyDictionary[StreamsGroup, Topology] = WeakKeyDictionary()
+        self._writing: Counter[str] = Counter()  # writes of each row that are under way
 
     def restore(self, name: str, group: StreamsGroup) -> StreamsGroup:
         """Give a group that is known from before a restart its topology."""
@@ -62,26 +64,37 @@ class KeptTopologies:
             return
         self._noted[group] = topology
         row = encoded(topology)
-        if row == self._table.get(name):
+        if row == self._table.get(name) and name not in self._writing:
             return
 
         def done(error: Exception | None) -> None:
+            self._written([name])
             # Without it the first member after a restart brings the topology again.
             if error is not None and not isinstance(error, LogClosedError):
                 log.warning("the topology of group %r was not written: %s", name, error)
 
+        self._writing[name] += 1
         self._writer.put({(TOPOLOGIES, name): row}, done)
 
     def forget(self, names: Iterable[str]) -> Error | None:
         """Delete the rows of these groups; waits as a green thread."""
-        rows = {(TOPOLOGIES, name): None for name in names if self._table.get(name) is not None}
+        gone = [name for name in names if self._table.get(name) is not None or name in self._writing]
+        self._writing.update(gone)
         try:
-            if rows:
-                self._writer.put_and_wait(rows)
+            if gone:
+                self._writer.put_and_wait({(TOPOLOGIES, name): None for name in gone})
         except LogError as error:
             log.error("topologies of groups were not deleted: %s", error)
             return KafkaStorageError
+        finally:
+            self._written(gone)
         return None
+
+    def _written(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._writing[name] -= 1
+            if not self._writing[name]:
+                del self._writing[name]
 
     def forget_others(self, known: Iterable[str]) -> None:
         """Delete the rows of all other groups; waits as a green thread."""

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import gevent
+import gevent.event
 import pytest
 from broker.clients import Client
 from broker.groups.streams.test_coordinator import COUNT, configure, described, join, send
 from kafka.errors import InvalidRequestError
 
 from dafka import Broker
-from dafka.broker.groups.streams.kept import TOPOLOGIES, decoded, encoded
+from dafka.broker.groups.streams.group import StreamsGroup
+from dafka.broker.groups.streams.kept import TOPOLOGIES, KeptTopologies, decoded, encoded
 from dafka.broker.groups.streams.topology import normal
 from dafka.broker.interface.streams_groups import InternalTopic, Subtopology, Topology
+from dafka.hub.hub import get_hub
 from dafka.log import Log
 
 WHOLE = Topology(
@@ -94,3 +99,57 @@ def test_a_row_that_no_client_could_have_brought_is_not_used(folder):
         client = Client(broker)
         assert described(client).topology is None
         assert join(client, "x").error is None
+
+
+class Delaying:
+    """A writer whose writes come when the test wants it, in order."""
+
+    def __init__(self, rows):
+        self.rows, self.waiting = rows, []
+
+    def put(self, values, done):
+        self.waiting.append((values, done))
+
+    def put_and_wait(self, values):
+        written = gevent.event.Event()
+        self.put(values, lambda error: written.set())
+        written.wait()
+
+    def write(self):
+        while self.waiting:
+            values, done = self.waiting.pop(0)
+            for (_, name), row in values.items():
+                self.rows.pop(name, None)
+                if row is not None:
+                    self.rows[name] = row
+            done(None)
+
+
+def grouped(topology):
+    group = StreamsGroup(0.0, None, 1)
+    group.begin_with(normal(topology))
+    return group
+
+
+def test_a_group_that_comes_again_while_it_is_deleted_has_its_topology():
+    def act():
+        rows = {}
+        writer = Delaying(rows)
+        kept = KeptTopologies(SimpleNamespace(table=lambda *shape: rows), writer)
+        kept.note("g", grouped(OTHER))
+        deleting = gevent.spawn(kept.forget, ["g"])  # not written yet
+        gevent.sleep(0)
+        assert len(writer.waiting) == 2
+        writer.write()
+        deleting.join()
+        assert rows == {}
+        kept.note("g", grouped(OTHER))
+        writer.write()
+        deleting = gevent.spawn(kept.forget, ["g"])
+        gevent.sleep(0)
+        kept.note("g", grouped(OTHER))  # the row is there still
+        writer.write()
+        deleting.join()
+        return rows
+
+    assert get_hub().run(act) == {"g": encoded(normal(OTHER))}
