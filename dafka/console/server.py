@@ -65,6 +65,7 @@ class Server:
         _start_thread(self._run, ())
         self._ready.wait()
         if self._failure is not None:
+            self._ended.wait()
             raise self._failure
 
     def close(self) -> None:
@@ -103,8 +104,12 @@ class Server:
         finally:
             if self._stop is not None:
                 self._stop.close()
-            self._ended.set()
-            gevent.get_hub().destroy(destroy_loop=True)
+            # Before anybody goes on who may end the program: an interpreter that ends while a green thread of
+            # this loop runs crashes.
+            try:
+                gevent.get_hub().destroy(destroy_loop=True)
+            finally:
+                self._ended.set()
 
 
 class _ToLog:

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from console.asking import SECONDS, Client
+from gevent.hub import Hub
 
 import dafka.broker
 from dafka import Broker
@@ -137,3 +138,24 @@ def test_a_browser_that_does_not_read_holds_nobody_up(shared):
         assert done.wait(SECONDS)
         for one in slow:
             one.close()
+
+
+def test_no_thread_is_left_that_would_crash_the_end_of_a_program(monkeypatch, shared):
+    """An interpreter that ends while the console's loop is taken down ends with a signal."""
+    destroy, destroyed = Hub.destroy, []
+
+    def slowly(hub, destroy_loop=None):
+        time.sleep(0.2)
+        destroy(hub, destroy_loop)
+        destroyed.append(hub)
+
+    monkeypatch.setattr(Hub, "destroy", slowly)
+    connection = dafka.broker.connect(shared.bootstrap_servers, SECONDS)
+    with Console(connection) as console:
+        pass
+    assert len(destroyed) == 1
+    with pytest.raises(OSError, match="cannot listen on"):
+        Console(connection, ConsoleOptions(shared.console.removeprefix("http://").rstrip("/")))
+    assert len(destroyed) == 2
+    with pytest.raises(urllib.error.URLError):
+        Client(console.url).ask("GET", "/health")
