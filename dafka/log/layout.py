@@ -18,7 +18,8 @@ from dafka.log.values import VALUES, has_files
 
 LAYOUT_KEY = "layout"
 DATABASE = diskcache.core.DBNAME
-_PARTS = (DATABASE, DATABASE + "-wal", DATABASE + "-shm", DATABASE + "-journal", LOCK_NAME, NOTE_NAME, VALUES)
+PARTS = (DATABASE, DATABASE + "-wal", DATABASE + "-shm", DATABASE + "-journal", LOCK_NAME, NOTE_NAME, VALUES)
+"""What a log has in its folder."""
 _WORD = re.compile(r"[a-z-]+")
 
 
@@ -30,7 +31,7 @@ def refuse_foreign(folder: str) -> None:
         raise NotALogError(folder, f"{folder} is not a folder; a log needs a folder of its own") from None
     except OSError as error:
         raise opening_error(folder, error) from error
-    for part in names.intersection(_PARTS):
+    for part in names.intersection(PARTS):
         if os.path.islink(os.path.join(folder, part)):
             raise NotALogError(
                 folder,

@@ -31,7 +31,7 @@ from dafka.protocol.batch_writer import encode_batch
 from dafka.testing.clock import MovableClock
 from dafka.testing.faults import Failure, FaultyBroker
 from dafka.testing.groups import GroupsOfBroker
-from dafka.testing.snapshots import Snapshot
+from dafka.testing.snapshots import Snapshot, remove_log
 from dafka.testing.waiting_for_broker import WaitingForBroker
 
 BATCH_RECORDS = 1000  # records that preload() puts into one batch at most
@@ -96,6 +96,7 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         self.clock = MovableClock(lambda: (moved() or int)())
         self._options = replace(self._options, clock=self.clock.of_broker)
         self._begins_with: Snapshot | None = None
+        self._beside: frozenset[str] = frozenset()  # what may be in the folder before that
         self._kept_folder: str | None = None  # a temporary one, between two runs
         if snapshot is not None:
             self._begin_with(snapshot)
@@ -108,7 +109,7 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         try:
             self._path = folder or given
             if self._begins_with is not None:
-                self._begins_with.fill(cast(str, self._path))
+                self._begins_with.fill(cast(str, self._path), self._beside)
             state: _Running = super()._open()
         except BaseException:
             if folder is not None:
@@ -116,7 +117,7 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
             raise
         finally:
             self._path = given
-        self._begins_with = None
+        self._begins_with, self._beside = None, frozenset()
         if folder is not None:
             state._folder = folder
         # The one seam: clients that connect to this broker's address get the broker with faults.
@@ -153,10 +154,9 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
             path = state.path
             self._stop()
             if snapshot is not None:
-                for name in os.listdir(path):
-                    whole = os.path.join(path, name)
-                    shutil.rmtree(whole) if os.path.isdir(whole) else os.unlink(whole)
+                remove_log(path)
                 self._begin_with(snapshot)
+                self._beside = frozenset(os.listdir(path))  # the program's own files
             self._start()
 
     def _begin_with(self, snapshot: Snapshot) -> None:

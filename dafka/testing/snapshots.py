@@ -13,10 +13,11 @@ import shutil
 import sqlite3
 import tempfile
 import weakref
+from collections.abc import Collection
 from contextlib import closing, suppress
 
 from dafka.log.boot import NOTE_NAME
-from dafka.log.layout import DATABASE
+from dafka.log.layout import DATABASE, PARTS
 from dafka.log.values import VALUES
 
 
@@ -59,12 +60,12 @@ class Snapshot:
         """Remove it; brokers that have begun with it go on."""
         self._remove()
 
-    def fill(self, folder: str) -> None:
-        """Make a folder begin as this. Raises FileExistsError if there is something in it, and ValueError
-        for a snapshot that is closed."""
+    def fill(self, folder: str, beside: Collection[str] = ()) -> None:
+        """Make a folder begin as this. Raises FileExistsError if there is something in it, but for files
+        ``beside`` it, and ValueError for a snapshot that is closed."""
         self.check()
         os.makedirs(folder, exist_ok=True)
-        if os.listdir(folder):
+        if set(os.listdir(folder)).difference(beside):
             raise FileExistsError(f"a broker begins with a snapshot in an empty folder, not in {folder!r}")
         for name in (DATABASE, NOTE_NAME):
             shutil.copyfile(os.path.join(self._folder, name), os.path.join(folder, name))
@@ -72,6 +73,14 @@ class Snapshot:
 
     def __repr__(self) -> str:
         return "<snapshot, closed>" if self.closed else f"<snapshot in {self._folder!r}>"
+
+
+def remove_log(folder: str) -> None:
+    """Remove what a log has in a folder, and nothing else."""
+    for name in PARTS:
+        with suppress(FileNotFoundError):
+            whole = os.path.join(folder, name)
+            shutil.rmtree(whole) if os.path.isdir(whole) else os.unlink(whole)
 
 
 def _link(source: str, target: str) -> None:

@@ -143,6 +143,19 @@ def test_a_path_of_its_own_begins_with_it_once(prepared, tmp_path):
         assert looks(broker) == BEGIN
 
 
+def test_files_of_the_program_beside_those_of_a_broker_that_is_restored_stay(prepared, tmp_path):
+    _, snapshot = prepared
+    with TestBroker(tmp_path, snapshot=snapshot) as broker:
+        (tmp_path / "letters").mkdir()
+        (tmp_path / "letters" / "one").write_text("dear")
+        (tmp_path / "link").symlink_to(tmp_path / "letters")
+        for _ in range(2):
+            broker.preload("t", [b"more"], partition=0)
+            broker.restore(snapshot)
+            assert looks(broker) == BEGIN
+    assert (tmp_path / "link" / "one").read_text() == "dear"
+
+
 def test_chaos_begins_with_it_as_well(prepared):
     _, snapshot = prepared
     with chaos(3, snapshot=snapshot) as broker:
