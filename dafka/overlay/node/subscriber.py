@@ -78,11 +78,13 @@ class Subscriber(Feed[bytes, Message]):
             before, dropped = len(self._items), self.dropped
             self._put(payloads)
             gone = self.dropped - dropped if self.overflow == "drop_oldest" else 0
-            runs = self._runs
-            if not runs or runs[-1].topic != topic or runs[-1].sender != sender:
-                runs.append(_Run(topic, sender))
-            runs[-1].count += len(self._items) - before + gone
-            self._count_off(gone)
+            count = len(self._items) - before + gone
+            if count:
+                runs = self._runs
+                if not runs or runs[-1].topic != topic or runs[-1].sender != sender:
+                    runs.append(_Run(topic, sender))
+                runs[-1].count += count
+                self._count_off(gone)
             if self._signal is not None:
                 self._signal.set(self._is_ready or self._closed is not None)
         self._wake()

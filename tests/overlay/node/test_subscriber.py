@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import select
+from random import Random
 
 import pytest
 
 from dafka.hub.hub import get_hub
 from dafka.overlay import Closed, Empty, EndpointId, Event
 from dafka.overlay.node.subscriber import Subscriber
-from dafka.overlay.values import Count, encode
+from dafka.overlay.values import Count, decode, encode
 from dafka.overlay.wire.zeek import to_value
 
 SENDER = bytes(15) + b"\x07"
@@ -55,6 +56,36 @@ def test_events_are_the_values_that_they_are():
     with pytest.raises(Empty):
         one.get(timeout=0)
     assert one.malformed == len(cut)
+
+
+@pytest.mark.parametrize("overflow", ["drop_newest", "drop_oldest", "disconnect", "wait"])
+@pytest.mark.parametrize("seed", range(5))
+def test_what_waits_has_the_topic_on_which_it_came_and_what_does_not_is_not_kept(overflow, seed):
+    random = Random(seed)
+    capacity = 10**9 if overflow == "wait" else random.randint(1, 6)
+    one, waiting, is_closed = subscriber(capacity, overflow), [], False
+    for number in range(400):
+        if random.random() < 0.7:
+            topic = random.choice([b"/ta", b"/tb"])
+            for place in range(random.choice([1, 1, 3, 9])):
+                new = topic.decode(), 100 * number + place
+                if len(waiting) < capacity or overflow == "drop_oldest":
+                    waiting = [*waiting, new][-capacity:]
+                else:
+                    is_closed = is_closed or overflow == "disconnect"
+            count = place + 1
+            one.put_run(topic, [encode(100 * number + place) for place in range(count)], SENDER)
+        elif overflow != "disconnect":
+            got = []
+            if random.random() < 0.5:
+                got = [(message.topic, message.value) for message in one.poll()]
+                assert got == waiting
+            elif waiting:
+                topic, payload = one.take_raw()
+                got = [(topic.decode(), decode(payload))]
+            assert got == waiting[: len(got)]
+            del waiting[: len(got)]
+        assert len(one._runs) <= len(waiting) and sum(run.count for run in one._runs) == len(waiting)
 
 
 def test_its_descriptor_is_readable_until_the_last_one_is_got():
