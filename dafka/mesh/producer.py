@@ -212,6 +212,15 @@ class Producer:
         """Records sent that the configured number of stores has not acknowledged yet."""
         return self._node.unacknowledged()
 
+    @property
+    def unstored(self) -> int:
+        """Records sent that some store in the mesh has not acknowledged, whatever ``min_stores`` says.
+
+        0 while no store is connected. A producer with ``min_stores=0`` that leaves before takes them along,
+        and stores that know of them ask for them in vain.
+        """
+        return self._hub.run(self._node.unstored)
+
     def metrics(self) -> dict[str, Any]:
         """Counters and gauges of this producer and of its endpoint, by the names in
         :mod:`dafka.mesh.metrics`."""

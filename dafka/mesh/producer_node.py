@@ -192,6 +192,11 @@ class ProducerNode(Node):
         self._progress.tell()
         self._wake()
 
+    def unstored(self) -> int:
+        """Records handed over that some connected store has not acknowledged."""
+        role = self._role
+        return role.unstored + (len(self.pending) if self._endpoint.stores.present else 0)
+
     def _drain(self) -> None:
         self.signalled = False
         if self.asking or self.failed is not None:

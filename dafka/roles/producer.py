@@ -115,6 +115,13 @@ class ProducerRole:
         """How many published records fewer than ``min_stores`` stores have acknowledged."""
         return self.next_sequence - self.first_unacknowledged
 
+    @property
+    def unstored(self) -> int:
+        """How many published records some connected store has not acknowledged; 0 while none is connected."""
+        known, acknowledged = self._known_stores, self._stores
+        ends = (acknowledged.get(store if store in known.ours else b"", 0) for store in known.present)
+        return self.next_sequence - max(min(ends, default=self.next_sequence), self.first_sequence)
+
     def know_stores(self, stores: KnownStores) -> None:
         """The stores that are connected, which whoever carries the subscriptions keeps up to date."""
         self._known_stores = stores

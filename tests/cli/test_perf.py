@@ -13,8 +13,9 @@ import gevent
 import pytest
 from cli.tools import mesh, run
 from click.testing import CliRunner
+from timing import until
 
-from dafka import Consumer, Store, Tower
+from dafka import Consumer, Producer, Store, Tower
 from dafka.cli import main, perf
 from dafka.mesh import limits
 from dafka.roles.outputs import Output
@@ -80,6 +81,46 @@ def test_perf_producer_asks_no_store() -> None:
     with Tower() as tower:
         done = run("perf", "producer", "2000", "100", *mesh(tower))
         assert re.fullmatch(REPORT % "published", done.stdout), done.stderr
+
+
+def _published_to_a_store(tower: Tower, store: Store) -> Producer:
+    producer = Producer("$PRODUCER_PERF", min_stores=0, tower=tower)
+    producer.send(b"the first")
+    until(lambda: producer.unstored or store.heads())  # it has heard of the store
+    for _ in range(2000):
+        producer.send(b"x" * 100)
+    return producer
+
+
+def test_perf_producer_stays_until_stores_have_what_nobody_else_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = StoreRole.stored
+
+    def late(self: StoreRole, now: float, topic: bytes, address: bytes, end: int) -> list[Output]:
+        gevent.sleep(0.2)
+        return stored(self, now, topic, address, end)
+
+    with Tower() as tower, Store(tmp_path / "db", tower=tower) as store:
+        monkeypatch.setattr(StoreRole, "stored", late)
+        monkeypatch.setattr(perf, "LEFT_SECONDS", 200.0)
+        producer = _published_to_a_store(tower, store)
+        perf._wait_until_stored(producer)
+        assert list(store.heads().values()) == [2000]
+        assert producer.unstored == 0
+        producer.close()
+    assert capsys.readouterr().err == ""
+
+
+def test_perf_producer_says_what_it_takes_along_from_a_store_that_does_not_get_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Tower() as tower, Store(tmp_path / "db", tower=tower) as store:
+        monkeypatch.setattr(StoreRole, "stored", lambda *_: [])
+        monkeypatch.setattr(perf, "LEFT_SECONDS", 0.3)
+        with _published_to_a_store(tower, store) as producer:
+            perf._wait_until_stored(producer)
+    assert "a store has not acknowledged 2001 of the records in 0 s; they go with" in capsys.readouterr().err
 
 
 def test_perf_producer_waits_for_as_many_stores_as_it_is_told(tmp_path: Path) -> None:

@@ -299,6 +299,27 @@ def forgetful(*stores: bytes) -> ProducerRole:
     return role
 
 
+def test_what_connected_stores_lack_is_counted_whatever_min_stores_says():
+    assert producer(10, min_stores=0).unstored == 0  # nobody is there
+    role = forgetful(STORE, OTHER)
+    assert role.unstored == 4000
+    role.receive(1.0, ack(3999, STORE))
+    role.receive(1.0, ack(3000, OTHER))
+    assert role.unstored == 999
+    role.receive(1.0, ack(3999, OTHER))
+    assert role.unstored == 0
+
+
+def test_stores_that_do_not_say_who_they_are_lack_what_no_such_ack_has_named():
+    role = producer(10, min_stores=0)
+    known = KnownStores()
+    known.subscribed(b"W" + STORE)  # a C store
+    role.know_stores(known)
+    assert role.unstored == 10
+    role.receive(1.0, ack(8))
+    assert role.unstored == 1
+
+
 def asks(role: ProducerRole, now: float, who: bytes, sequence: int) -> bool:
     """Whether it answers a FETCH, by TRIMMED."""
     outputs = role.receive(now, Fetch(ME, who, TOPIC, sequence, 1))
