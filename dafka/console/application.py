@@ -94,6 +94,10 @@ def make_application(doors: Doors, bounds: Bounds) -> Flask:
         user, password = given.get("user"), given.get("password")
         if not isinstance(user, str) or not isinstance(password, str) or not user or not password:
             raise ApiError("user and password are texts")
+        if max(len(user), len(password)) > limits.CREDENTIAL:  # the hub hashes them
+            raise ApiError(f"user and password have at most {limits.CREDENTIAL} characters")
+        if any("\ud800" <= one <= "\udfff" for one in user + password):
+            raise ApiError("user and password are texts: half a surrogate pair is none")
         token = doors.log_in(user, password)
         response = _json({"login": False, "user": user, "writes": doors.writes})
         response.set_cookie(COOKIE, token, httponly=True, samesite="Strict", secure=request.is_secure)

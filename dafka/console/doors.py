@@ -132,6 +132,9 @@ class AccountDoors(Doors):
                 raise NotLoggedInError("the broker does not let in this name with this password") from None
         token = secrets.token_urlsafe(32)
         self._sessions[token] = _Session(Connection(self._hub, remote), user, time.monotonic())
+        own = [one for one, session in self._sessions.items() if session.user == user]
+        if len(own) > limits.SESSIONS_OF_ONE:
+            self._close(own[0])
         while len(self._sessions) > limits.SESSIONS:
             self._close(next(iter(self._sessions)))
         return token

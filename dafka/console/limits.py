@@ -22,5 +22,7 @@ PRODUCED = 10_000  # records in one request
 EXPRESSION = 2000  # characters
 SAMPLE_SECONDS = 1.0  # that totals for the overview are as good as new
 SESSIONS = 256
+SESSIONS_OF_ONE = 16  # of one account: then its own oldest one ends, and nobody else's
+CREDENTIAL = 1000  # characters of a name or a password
 SESSION_SECONDS = 8 * 3600.0  # without a request
 LOGINS_AT_ONCE = 4

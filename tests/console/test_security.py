@@ -14,7 +14,7 @@ from broker import users
 from console.asking import SECONDS, Client
 
 import dafka.broker
-from dafka.console import Console, ConsoleOptions
+from dafka.console import Console, ConsoleOptions, limits
 from dafka.console.doors import Accounts
 from dafka.console.errors import ForbiddenError
 from dafka.console.security import check_host, is_loopback
@@ -136,8 +136,6 @@ def test_too_large_a_body_is_not_read(local):
 
 
 def test_many_connections_without_a_request_keep_nobody_out_for_ever(shared, monkeypatch):
-    from dafka.console import limits
-
     monkeypatch.setattr(limits, "SOCKET_SECONDS", 2.0)
     monkeypatch.setattr(limits, "CONNECTIONS", 4)
     connection = dafka.broker.connect(shared.bootstrap_servers, SECONDS)
@@ -194,3 +192,22 @@ def test_accounts_log_in_and_see_what_they_may(with_accounts):
     assert client.ask("DELETE", "/api/session").status == 200
     assert client.ask("GET", "/api/topics").status == 401
     assert reader.get("/api/session")["user"] == "reader"
+
+
+@pytest.mark.parametrize(
+    ("user", "password"), [("admin", "x" * 1001), ("x" * 1001, "secret"), ("admin", "\ud800")]
+)
+def test_what_is_no_name_and_password_never_reaches_the_broker(with_accounts, user, password):
+    answer = Client(with_accounts).ask("POST", "/api/session", {"user": user, "password": password})
+    assert answer.status == 400, answer.content
+
+
+def test_one_account_takes_no_session_of_another(with_accounts, monkeypatch):
+    monkeypatch.setattr(limits, "SESSIONS", 4)
+    monkeypatch.setattr(limits, "SESSIONS_OF_ONE", 2)
+    admin, readers = Client(with_accounts), [Client(with_accounts) for _ in range(5)]
+    for client, user in ((admin, "admin"), *((one, "reader") for one in readers)):
+        answer = client.ask("POST", "/api/session", {"user": user, "password": "secret"})
+        client.headers["Cookie"] = answer.headers["Set-Cookie"].split(";")[0]
+    assert admin.get("/api/session")["user"] == "admin"
+    assert [one.get("/api/session")["user"] for one in readers] == [None, None, None, "reader", "reader"]
