@@ -10,6 +10,7 @@ from dafka.hub.turns import in_later_turn
 from dafka.overlay.node import limits
 from dafka.overlay.node.pending import Pending, Run
 from dafka.overlay.node.subscribers import Subscribers
+from dafka.overlay.peering.outputs import Send
 from dafka.overlay.role import EndpointRole, Output
 
 
@@ -70,7 +71,9 @@ class Publishing:
     def _publish(self, topic: bytes, payloads: list[bytes]) -> None:
         self._subscribers.deliver_own(topic, payloads, self._role.me)
         outputs = self._role.publish_many(topic, payloads)
-        if len(outputs) <= limits.CARRIED_AT_ONCE:
+        if len(outputs) <= limits.CARRIED_AT_ONCE or not all(isinstance(one, Send) for one in outputs):
+            # Somebody was left who is too slow: if that were told later, it might be behind the beginning of
+            # its next connection, or name one that is gone by then.
             self._carry(outputs)
         else:  # a message to a thousand peers makes one for each
             self._outputs.extend(outputs)

@@ -15,6 +15,7 @@ from dafka.overlay import Disk, Endpoint, Memory
 from dafka.overlay.node import limits, publishing
 from dafka.overlay.node.publishing import Publishing
 from dafka.overlay.node.stores import host
+from dafka.overlay.peering.outputs import Close, PeerDown, Send
 from dafka.overlay.values import encode, types
 
 PEERS = 120
@@ -43,26 +44,50 @@ def test_who_publishes_meanwhile_does_not_multiply_what_goes_on_in_later_turns(m
     assert published == expected and publisher.waiting == 0
 
 
+class Published:
+    """A publisher whose turns are long, whatever it does. ``outputs``: of the role, for each message."""
+
+    def __init__(self, monkeypatch, outputs):
+        self.carried, self.later, posted = [], [], []
+        monkeypatch.setattr(publishing, "in_later_turn", self.later.append)
+        hub = SimpleNamespace(post=posted.append, turns=SimpleNamespace(elapsed=1.0))
+        core = SimpleNamespace(fan_out=lambda topic: 1000, is_blocked=lambda topic: False)
+
+        def publish_many(topic, payloads):
+            return [one for payload in payloads for one in outputs(payload)]
+
+        role = SimpleNamespace(core=core, me=b"", publish_many=publish_many)
+        subscribers = SimpleNamespace(deliver_own=lambda *message: None, full_own=lambda topic: False)
+        self.publisher = Publishing(hub, role, subscribers, lambda some: self.carried.append(list(some)))
+        self.publisher.pending.put(b"/t", b"1", None)
+        self.publisher.pending.put(b"/t", b"2", None)
+        posted.pop()()
+
+    def go_on(self):
+        while self.later:
+            assert self.publisher.waiting
+            self.later.pop()(None)
+        assert self.publisher.waiting == 0
+
+
 def test_a_message_to_a_thousand_peers_goes_out_in_several_turns_and_in_order(monkeypatch):
-    posted, later, carried = [], [], []
-    monkeypatch.setattr(publishing, "in_later_turn", later.append)
-    hub = SimpleNamespace(post=posted.append, turns=SimpleNamespace(elapsed=1.0))
-    core = SimpleNamespace(fan_out=lambda topic: 1000, is_blocked=lambda topic: False)
-    role = SimpleNamespace(
-        core=core, me=b"", publish_many=lambda topic, some: [(one, n) for one in some for n in range(1000)]
-    )
-    subscribers = SimpleNamespace(deliver_own=lambda *message: None, full_own=lambda topic: False)
-    publisher = Publishing(hub, role, subscribers, lambda outputs: carried.append(list(outputs)))
-    publisher.pending.put(b"/t", b"1", None)
-    publisher.pending.put(b"/t", b"2", None)
-    posted.pop()()
-    while later:
-        assert publisher.waiting
-        later.pop()(None)
-    assert max(map(len, carried)) == limits.CARRIED_AT_ONCE and len(carried) == 10
-    expected = [(one, n) for one in (b"1", b"2") for n in range(1000)]
-    assert [one for some in carried for one in some] == expected
-    assert publisher.waiting == 0
+    published = Published(monkeypatch, lambda payload: [Send(number, payload) for number in range(1000)])
+    published.go_on()
+    assert max(map(len, published.carried)) == limits.CARRIED_AT_ONCE and len(published.carried) == 10
+    expected = [Send(number, one) for one in (b"1", b"2") for number in range(1000)]
+    assert [one for some in published.carried for one in some] == expected
+
+
+def test_that_a_peer_is_left_is_not_told_later_than_it_is_so(monkeypatch):
+    left = [Close(7), PeerDown(7, b"slow", False, False, "too slow")]
+
+    def outputs(payload):
+        return [Send(number, payload) for number in range(1000)] + (left if payload == b"1" else [])
+
+    published = Published(monkeypatch, outputs)
+    assert published.carried == [outputs(b"1")]
+    published.go_on()
+    assert sum(map(len, published.carried)) == 2002
 
 
 def test_who_writes_meanwhile_does_not_multiply_what_a_store_does_in_later_turns(monkeypatch):
