@@ -9,6 +9,7 @@ credit with which the role fetches, and what is published beyond it stays in the
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +20,7 @@ from dafka.hub.hub import Hub, Waiter, get_hub
 from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, topic_name
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
+from dafka.mesh.position_file import PositionFile
 from dafka.mesh.record import BatchError, Record, batch_records, is_batch, raw_records
 from dafka.mesh.watch import Watch
 from dafka.protocol.commands import Claim, Command
@@ -35,6 +37,10 @@ class ConsumerClosedError(DafkaError):
     """The consumer has been closed."""
 
 
+class NoPositionFileError(DafkaError, ValueError):
+    """A consumer without a file of positions was told to commit."""
+
+
 class Consumer:
     """A consumer of the mesh (46/DAFKA). For one thread at a time.
 
@@ -43,8 +49,13 @@ class Consumer:
     subscribing. ``start``: sequences to start at, by partition (a producer's address). ``tower``,
     ``address`` and further keywords as for :class:`dafka.Producer`.
 
+    ``positions``: a file in which :meth:`commit` keeps how far this consumer has got; one with the same file
+    goes on there. Only one consumer has a file at a time. ``start`` goes before it; a partition that it does
+    not name, because nothing of it was handed out yet, begins by ``offset_reset``.
+
     Iterating blocks until the next record comes and ends when the consumer is closed;
-    :meth:`poll` has a timeout. Raises :class:`InvalidTopicError`, :class:`InvalidAddressError`, ValueError.
+    :meth:`poll` has a timeout. Raises :class:`InvalidTopicError`, :class:`InvalidAddressError`, ValueError,
+    :class:`PositionFileError`.
     """
 
     def __init__(
@@ -54,6 +65,7 @@ class Consumer:
         tower: TowerLike = None,
         offset_reset: str = "latest",
         start: Mapping[str, int] | None = None,
+        positions: str | os.PathLike[str] | None = None,
         address: str | None = None,
         **mesh: Any,
     ) -> None:
@@ -67,12 +79,19 @@ class Consumer:
         }
         options = node_options(self, tower, mesh)
         octets = options.own_address(address) if address is not None else options.new_address()
+        self._file = None if positions is None else PositionFile(positions)
+        self._positions = {} if self._file is None else dict(self._file.positions)
+        kept = {check_address(partition): sequence for partition, sequence in self._positions.items()}
         self._tower = tower  # one that nobody else has runs as long as this node
         self.address = octets.decode()
         self._records: Iterator[Record] = iter(())
         self._hub = get_hub()
-        role = ConsumerRole(octets, offset_reset=offset_reset, offsets=starts)
-        self._node = self._hub.run(ConsumerNode, self._hub, options, role)
+        role = ConsumerRole(octets, offset_reset=offset_reset, offsets=kept | starts)
+        try:
+            self._node = self._hub.run(ConsumerNode, self._hub, options, role)
+        except BaseException:
+            self._leave_file()
+            raise
         for name in names:
             self._hub.run(self._node.subscribe, name)
 
@@ -112,6 +131,18 @@ class Consumer:
                 break
         return records
 
+    def commit(self) -> None:
+        """Keep in the file ``positions`` that every record handed out so far is done with.
+
+        Of a record batch that is handed out in part nothing is: its records come again. Returns when it is on
+        disk; raises OSError, and :class:`NoPositionFileError` for a consumer without ``positions``.
+        """
+        self._check_open()
+        if self._file is None:
+            raise NoPositionFileError(f"the consumer {self.address} has no file to keep its positions in")
+        if self._positions != self._file.positions:
+            self._file.write(self._positions)
+
     @property
     def gaps(self) -> list[Gap]:
         """Ranges that no longer existed anywhere when this consumer came to them, the newest last."""
@@ -123,10 +154,14 @@ class Consumer:
         return self._hub.run(self._node.metrics)
 
     def close(self) -> None:
-        """Leave the mesh. Iterations end; records not yet taken are dropped. Closing twice is allowed."""
+        """Leave the mesh. Iterations end; records not yet taken are dropped. Closing twice is allowed.
+
+        It commits nothing: only the program knows what it is done with.
+        """
         if not self._node.closed:
             self._hub.run(self._node.close)
             self._records = iter(())
+        self._leave_file()
 
     def __enter__(self) -> Consumer:
         return self
@@ -136,6 +171,10 @@ class Consumer:
 
     def __repr__(self) -> str:
         return f"<Consumer {self.address}>"
+
+    def _leave_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
 
     def _check_open(self) -> None:
         self._hub.check()
@@ -150,7 +189,7 @@ class Consumer:
             run = node.take()
             if run is not None:
                 # A chain, because an iteration that is left would close a generator, and its rest be lost.
-                self._records = chain(_records_of(run))
+                self._records = chain(_records_of(run) if self._file is None else self._followed(run))
                 return True
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
@@ -158,6 +197,21 @@ class Consumer:
             self._hub.check()
             node.wait(left)
         return False
+
+
+    def _followed(self, run: Deliver) -> Iterator[Record]:
+        """The records of a run; before each is handed out, where to go on behind it."""
+        partition, positions = address_name(run.address), self._positions
+        records = _records_of(run)
+        ready = next(records, None)
+        for record in records:
+            positions[partition] = record.sequence  # that of ``ready``, if the batch has more
+            if ready is not None:
+                yield ready
+            ready = record
+        positions[partition] = run.first + len(run.contents)
+        if ready is not None:
+            yield ready
 
 
 def _check_sequence(number: int) -> int:
