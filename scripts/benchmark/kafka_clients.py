@@ -29,12 +29,13 @@ def new_topic(servers: str, partitions: int) -> str:
     return name
 
 
-def fill(servers: str, topic: str, size: int, count: int, acks: str = "all") -> float:
-    """Seconds that librdkafka took to write records and have them acknowledged."""
+def fill(servers: str, topic: str, size: int, count: int, acks: str = "all", **door: Any) -> float:
+    """Seconds that librdkafka took to write records and have them acknowledged; ``door``: how it logs in."""
     from confluent_kafka import Producer
 
     producer = Producer(
         {
+            **door,
             "bootstrap.servers": servers,
             "acks": acks,
             "linger.ms": 5,
@@ -66,12 +67,13 @@ def librdkafka_consume(*, servers: str, size: int, partitions: int, count: int) 
     return ((count - 1) / consume_all(servers, topic, partitions, count),)
 
 
-def consume_all(servers: str, topic: str, partitions: int, count: int) -> float:
+def consume_all(servers: str, topic: str, partitions: int, count: int, **door: Any) -> float:
     """Seconds that librdkafka took to read so many records, from the first one to the last."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
     consumer = Consumer(
         {
+            **door,
             "bootstrap.servers": servers,
             "group.id": "not used",
             "enable.auto.commit": False,

@@ -5,12 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 import native_nodes
+import secured_brokers
 import secured_nodes
 from line import Figure, Line, measurement, pick, rate
 
 MESSAGES = {("raw", 100): 100_000, ("batch", 100): 300_000, ("raw", 10_000): 10_000}
 HANDSHAKES = 300
-SIZES = {100: "100 B", 10_000: "10 kB"}
+KAFKA_RECORDS = {1000: 300_000, 10_000: 60_000}
+KAFKA_CONNECTIONS = 300
+SIZES = {100: "100 B", 1000: "1 kB", 10_000: "10 kB"}
 
 
 def stored(kind: str, size: int, *, secured: bool) -> Figure:
@@ -29,7 +32,40 @@ def shaken(*, secured: bool) -> Figure:
     )
 
 
+def gigabytes(value: float) -> str:
+    return f"{value:.3f} GB/s"
+
+
+def _records_lines() -> list[Line]:
+    lines = []
+    for listener in secured_brokers.LISTENERS[1:]:
+        for size, count in KAFKA_RECORDS.items():
+            measured, plain = (
+                measurement(
+                    partial(secured_brokers.records, listener=one, size=size, count=count),
+                    secured_brokers.broker,
+                )
+                for one in (listener, "PLAINTEXT")
+            )
+            for position, verb in enumerate(("produced", "consumed")):
+                done = f"{verb} in a second of the broker's processor time"
+                name = f"security: {listener}, {done}, {SIZES[size]}"
+                figures = pick(measured, position), pick(plain, position)
+                lines.append(Line(name, gigabytes, *figures, "PLAINTEXT"))
+    return lines
+
+
+def _connections(listener: str) -> Figure:
+    client = partial(secured_brokers.connections, listener=listener, count=KAFKA_CONNECTIONS)
+    return pick(measurement(client, secured_brokers.broker))
+
+
 SECURITY_LINES = [
+    *_records_lines(),
+    Line(
+        "security: SSL, connections in a second of the broker's processor time",
+        *(rate, _connections("SSL"), _connections("PLAINTEXT"), "PLAINTEXT"),
+    ),
     *(
         Line(
             f"security: CURVE, stored and acknowledged, {kind}, {SIZES[size]}",
