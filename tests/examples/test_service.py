@@ -14,6 +14,7 @@ from cli.tools import LOOPBACK, address_of, produce, running
 from documents.markdown import ROOT, blocks
 from documents.walking import Walk
 from kafka import KafkaConsumer
+from ports import free_port
 
 FOLDER = ROOT / "examples" / "service"
 ADDRESSES = ("127.0.0.1:9092", "127.0.0.1:9093", "127.0.0.1:9100")
@@ -59,6 +60,18 @@ def test_the_other_files_say_what_the_page_says() -> None:
     unit = (FOLDER / "dafka.service").read_text()
     assert "Type=notify" in unit and "--config /etc/dafka/broker.toml" in unit
     assert "dafka" in (FOLDER / "Containerfile").read_text()
+
+
+@pytest.mark.parametrize("name", ["tower", "store"])
+def test_units_of_a_mesh_start_what_there_is(name: str, tmp_path: Path) -> None:
+    unit = (FOLDER / f"dafka-{name}.service").read_text()
+    (command,) = re.findall(r"^ExecStart=/opt/dafka/bin/dafka (.*)$", unit, re.M)
+    command = command.replace("storedb", str(tmp_path / "storedb"))
+    for port in ("5556", "5557"):
+        command = re.sub(rf"(\*|127\.0\.0\.1):{port}", f"127.0.0.1:{free_port()}", command)
+    with running(*command.split()) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith(f"{name}: ")
 
 
 def test_rules_and_dashboard_use_names_that_a_broker_has(tmp_path: Path) -> None:
