@@ -27,7 +27,8 @@ COMMIT_OFFSETS = 500
 """Offsets that are committed, or deleted, in one round; more follow in further ones."""
 
 GROUP_MAX_SIZE = 10_000
-"""group.max.size: members of one group, those that have only been given an id included."""
+"""group.max.size, and group.consumer.max.size and its like: members of one group of any type; of the classic
+one, those that have only been given an id included."""
 
 MEMBER_TEXT = 1024
 """Characters of the id, the instance id and the rack of a member of a consumer group."""

@@ -23,8 +23,9 @@ from dafka.broker.interface.share import (
     ShareHeartbeatAnswer,
     ShareMember,
 )
+from dafka.broker.limits import GROUP_MAX_SIZE
 from dafka.broker.share.assignor import assign
-from dafka.broker.share.limits import ASSIGNED_AT_ONCE, GROUP_SIZE
+from dafka.broker.share.limits import ASSIGNED_AT_ONCE
 
 ASSIGNOR = "simple"
 
@@ -117,7 +118,7 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
             member = self.member(beat.member_id)
             self.check_epoch(member, beat.member_epoch)
             return member
-        self.check_size(beat.member_id, GROUP_SIZE)
+        self.check_size(beat.member_id, GROUP_MAX_SIZE)
         found = self.members.get(beat.member_id)
         if found is None:
             found = ShareGroupMember(beat.member_id)

@@ -32,9 +32,6 @@ EXPIRED_AT_ONCE = 1000
 ACQUIRED_AT_ONCE = 500
 """Runs of offsets that a member acquires of one partition in one turn."""
 
-GROUP_SIZE = 10_000
-"""group.share.max.size: members of one group. Kafka's is 200."""
-
 ASSIGNED_AT_ONCE = 500
 """Members, their subscriptions and partitions of a group whose target is computed in a turn of the hub, which
 takes 2 ms then. That of a larger group is computed beside it."""

@@ -11,6 +11,7 @@ from kafka.errors import InvalidConfigurationError
 from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, ConfigSource, Resource, ResourceType
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
+from dafka.broker.limits import GROUP_MAX_SIZE
 from dafka.broker.topics.configs import InvalidConfigError
 from dafka.broker.topics.group_configs import BOUNDED, STARTED_WITH, bounds_of, check_started_with
 from dafka.broker.topics.kafka_configs import LOCKS_MAX, broker_keys, group_keys
@@ -120,3 +121,11 @@ def test_a_setting_from_before_other_bounds_counts_as_the_nearest_one_within(tmp
         assert heartbeat_interval(Client(broker)) == 7.0
         entries = Client(broker).call("describe_configs", {GROUP: [INTERVAL]})[GROUP].entries
         assert [entry.value for entry in entries] == ["14000"]
+
+
+@pytest.mark.parametrize("kind", ["", "consumer.", "share.", "streams."])
+def test_the_size_of_groups_is_described_as_it_is_not_with_kafka_s_default(kind):
+    name = f"group.{kind}max.size"
+    with Broker() as broker:
+        (entry,) = Client(broker).call("describe_configs", {BROKER: [name]})[BROKER].entries
+        assert (entry.name, entry.value, entry.read_only) == (name, str(GROUP_MAX_SIZE), True)
