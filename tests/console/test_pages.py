@@ -6,17 +6,23 @@ import json
 import os
 import re
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+import gevent
 import pytest
 from console.asking import SECONDS
 from console.browsing import launch
 
 from compat.kafka import KafkaConsumer, KafkaProducer
+from dafka.console import limits
+from dafka.console.desk import Desk
+from dafka.console.records import searching
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = sync_api.expect
+SEARCHED = int(os.environ.get("DAFKA_TEST_SEARCHED", "0"))  # records of a long search
 AXE = os.environ.get("DAFKA_TEST_AXE")  # the file axe.min.js
 
 pytestmark = pytest.mark.xdist_group("browser")  # one browser for all of them
@@ -142,6 +148,57 @@ def test_records_are_written_and_searched(page, shared, topic):
     search.fill("key ==")
     page.get_by_role("button", name="Read").click()
     expect(page.get_by_text("something is missing at the end")).to_be_visible()
+
+
+def test_a_search_shows_its_progress_and_is_stopped(page, shared, topic, monkeypatch):
+    """The stop ends the search in the console, not only in the page."""
+    go_on, ended, asked = threading.Event(), threading.Event(), []
+    fetch, streaming = searching.fetch, Desk.streaming
+
+    def waiting(*where):
+        asked.append(where)
+        while len(asked) > 2 and not go_on.is_set():
+            gevent.sleep(0.01)
+        gevent.sleep(1.1 * searching.PROGRESS_SECONDS)
+        return fetch(*where)
+
+    @contextmanager
+    def noticed(desk):
+        try:
+            with streaming(desk):
+                yield
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(limits, "FETCH_OCTETS", 1)  # a batch at a time
+    monkeypatch.setattr(searching, "fetch", waiting)
+    monkeypatch.setattr(Desk, "streaming", noticed)
+    for _ in range(400):
+        shared.preload(topic, [b"x"] * 10, partition=0)
+    page.goto(f"/topics/{topic}?from=earliest")
+    stop_search(page, 4000, go_on.set)
+    assert ended.wait(SECONDS) and len(asked) < 400
+
+
+@pytest.mark.skipif(not SEARCHED, reason="DAFKA_TEST_SEARCHED is a number of records to search, as 1000000")
+def test_a_search_through_very_many_records_is_stopped(page, shared, topic):
+    for begin in range(0, SEARCHED, 50_000):
+        shared.preload(topic, (b"%0100d" % one for one in range(begin, begin + 50_000)), partition=0)
+    page.goto(f"/topics/{topic}")
+    stop_search(page, -(-SEARCHED // 50_000) * 50_000, lambda: None)
+
+
+def stop_search(page, total, stopped):
+    """Search for what is nowhere, see how it comes on, and stop it: it says how far it has come."""
+    page.get_by_role("textbox", name="Search").fill("value.x == 1")
+    page.get_by_role("button", name="Read").click()
+    expect(page.get_by_text(re.compile(rf"0 found in [1-9][\d,]* of {total:,} records"))).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    words = page.get_by_text(re.compile(r"records\. Stopped\.$"))
+    expect(words).to_be_visible()
+    stopped()
+    scanned = re.search(r"in ([\d,]+) of", words.inner_text())[1]
+    assert 0 < int(scanned.replace(",", "")) < total
 
 
 def test_pages_of_records_lead_to_each_other(page, shared, topic):
