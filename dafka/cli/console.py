@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, BinaryIO, TextIO, cast
 
 import click
@@ -20,6 +21,7 @@ from dafka.cli.options import (
 )
 from dafka.mesh import limits
 from dafka.mesh.consumer import Consumer
+from dafka.mesh.position_file import PositionFileError
 from dafka.mesh.producer import MessageKindError, Producer, RecordTooLargeError, UnacknowledgedError
 from dafka.protocol.batch import CODECS
 from dafka.roles.limits import LAST_SEQUENCE
@@ -180,6 +182,20 @@ def _octets_of(stream: TextIO | None, name: str) -> BinaryIO:
     return stream.buffer
 
 
+@contextmanager
+def _file_errors() -> Iterator[None]:
+    """Makes errors of the file with positions one line."""
+    try:
+        yield
+    except (PositionFileError, OSError) as error:
+        raise click.ClickException(f"--positions: {error}") from error
+
+
+def _consumer(topic: bytes, positions: str | None, **options: Any) -> Consumer:
+    with nullcontext() if positions is None else _file_errors():
+        return Consumer([topic], positions=positions, **options)
+
+
 @click.command()
 @click.argument("topic", type=TopicName())
 @click.option(
@@ -194,6 +210,12 @@ def _octets_of(stream: TextIO | None, name: str) -> BinaryIO:
     "--partition", type=PartitionAddress(), metavar="ADDRESS", help="Only the records of this producer."
 )
 @click.option("--count", type=click.IntRange(1), help="End after so many records.")
+@click.option(
+    "--positions",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Keep there what was printed, and go on behind it when started again.",
+)
 @metrics_options
 @mesh_arguments
 def consume(
@@ -201,10 +223,13 @@ def consume(
     start: str | int,
     partition: str | None,
     count: int | None,
+    positions: str | None,
     metrics: Metrics,
     mesh: dict[str, Any],
 ) -> None:
     """Print the records of TOPIC, one a line."""
+    if positions is not None and partition is not None:
+        raise click.UsageError("--positions is for all partitions, not together with --partition")
     reset, starts = str(start), {}
     if partition is not None:
         # Records of the other partitions are not wanted, so those are not fetched from their beginning.
@@ -217,7 +242,7 @@ def consume(
     left = count
     with (
         ended_by_signal(),
-        Consumer([topic], offset_reset=reset, start=starts, **mesh) as consumer,
+        _consumer(topic, positions, offset_reset=reset, start=starts, **mesh) as consumer,
         metrics.of("consumer", consumer.metrics),
     ):
         while left is None or left > 0:
@@ -225,6 +250,9 @@ def consume(
             wanted = [record for record in records if partition in (None, record.partition)]
             output.write(b"".join((record.value or b"") + b"\n" for record in wanted))
             output.flush()
+            if positions is not None:
+                with _file_errors():
+                    consumer.commit()
             if not wanted:
                 check_reader(output)
             if left is not None:

@@ -278,3 +278,25 @@ def test_ctrl_c_while_options_are_read_ends_a_tool_without_a_word(monkeypatch: p
     monkeypatch.setattr("dafka.cli.options.parse_zpl", interrupted)
     done = CliRunner().invoke(main, ["tower", "-c", __file__])
     assert (done.exit_code, done.output) == (130, "")
+
+
+def test_consume_goes_on_where_it_was(tmp_path: Path) -> None:
+    positions = ["--from", "earliest", "--positions", str(tmp_path / "positions.json")]
+    with Tower() as tower, Store(tmp_path / "db", tower=tower):
+        run("produce", "hello", *mesh(tower), stdin="a\nb\nc\n")
+        for count, said in ((2, "a\nb\n"), (1, "c\n")):
+            done = run("consume", "hello", *mesh(tower), *positions, "--count", str(count))
+            assert (done.stdout, done.stderr) == (said, "")
+
+
+def test_a_file_of_positions_that_is_none_is_one_line(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text("[]")
+    missing = tmp_path / "no" / "file"
+    for path, why in ((wrong, "does not say that it has version 1"), (missing, "No such file")):
+        done = CliRunner().invoke(main, ["consume", "hello", "--positions", str(path)])
+        assert done.exit_code == 1
+        assert done.output.startswith("Error: --positions: ") and why in done.output
+        assert done.output.count("\n") == 1
+    both = ["--positions", str(wrong), "--partition", "AB" * 16]
+    assert CliRunner().invoke(main, ["consume", "hello", *both]).exit_code == 2
