@@ -37,10 +37,18 @@ def browser():
         browser.close()
 
 
-@pytest.fixture
-def page(browser, shared, read_only):
-    context = browser.new_context(base_url=shared.console, accept_downloads=True)
+@pytest.fixture(scope="module")
+def context(browser, shared):
+    """One for all tests: Chromium starts processes for each. The console keeps nothing in a browser."""
+    context = browser.new_context(base_url=shared.console)
     context.set_default_timeout(SECONDS * 1000)
+    context.new_page().goto("/health")  # stays open, and keeps the process that draws
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context, shared, read_only):
     page = context.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
@@ -48,7 +56,7 @@ def page(browser, shared, read_only):
     own = (shared.console, read_only.url)
     page.on("request", lambda one: None if one.url.startswith(own) else problems.append(one.url))
     yield page
-    context.close()
+    page.close()
     assert [one for one in problems if not one.startswith(("data:", "Failed to load resource"))] == []
 
 
