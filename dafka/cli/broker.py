@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ deferred_packages.defer()
 
 from dafka.broker.broker import Broker  # noqa: E402  (what it imports must find them deferred)
 from dafka.broker.connecting import connect  # noqa: E402
+from dafka.broker.interface.errors import BrokerStoppedError  # noqa: E402
 from dafka.broker.limits import OFFSETS_RETENTION  # noqa: E402
 from dafka.broker.listening import PLAINTEXT  # noqa: E402
 from dafka.broker.looking.series import series_of  # noqa: E402
@@ -147,9 +149,9 @@ def broker(
         check_broker(data, tls, options["keys"])
         show_settings(click.get_current_context())
         return
+    if tls is not None and hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, partial(_renew, configured))
     with ended_by_signal(), configured as running:
-        if tls is not None and hasattr(signal, "SIGHUP"):
-            signal.signal(signal.SIGHUP, lambda *_: running.renew())
         click.echo(f"broker: {_addresses(running)} in {data}", err=True)
         if console is not None:
             click.echo(f"console: {running.console}", err=True)
@@ -158,6 +160,12 @@ def broker(
         with metrics.of("broker", running.metrics, health, partial(series_of, here)):
             notify(READY, f"STATUS=serving {_addresses(running)}")
             wait_for_signal(alive=hub_turns)
+
+
+def _renew(broker: Broker, *_: object) -> None:
+    """A broker that starts or ends needs no telling: new connections look at the files, too."""
+    with suppress(BrokerStoppedError):
+        broker.renew()
 
 
 def _addresses(running: Broker) -> str:

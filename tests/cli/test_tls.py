@@ -57,8 +57,10 @@ def test_sighup_reads_new_files_and_ends_nothing(tmp_path):
     signed = authority.sign("server")
     command = ["broker", "-v", "--listen", "SSL://127.0.0.1:0", "--data", str(tmp_path / "data")]
     with running(*command, "--ssl-certfile", signed.certfile, "--ssl-keyfile", signed.keyfile) as daemon:
-        while not daemon.stderr.readline().startswith("broker: "):  # its log begins before
-            pass
+        assert "is started" in daemon.stderr.readline()
+        daemon.send_signal(signal.SIGHUP)  # before it has said where it listens
+        while not (line := daemon.stderr.readline()).startswith("broker: "):
+            assert line  # it has ended
         authority.sign("server")
         daemon.send_signal(signal.SIGHUP)
         while "is in use from now on" not in (line := daemon.stderr.readline()):
