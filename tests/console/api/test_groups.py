@@ -5,8 +5,10 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
+from timing import until
 
 from compat.kafka import KafkaConsumer
+from compat.kafka.share import ShareConsumer
 
 
 @pytest.fixture
@@ -77,3 +79,19 @@ def test_a_member_is_taken_out(client, consumer, name):
     body = {"member": group["members"][0]["member"], "instance": None}
     answer = client.ask("POST", "/api/group/remove-member", body, name=name)
     assert answer.status == (200 if group["type"] == "classic" else 400)
+
+
+def test_a_share_group_is_shown_with_its_members(client, shared, name, topic):
+    with ShareConsumer(topic, bootstrap_servers=shared.bootstrap_servers, group_id=name) as consumer:
+
+        def assigned():
+            consumer.poll(50)
+            answer = client.ask("GET", "/api/group", name=name)
+            members = answer.json["members"] if answer.status == 200 else []
+            return bool(members) and members[0]["partitions"] == [[topic, 0], [topic, 1]]
+
+        until(assigned)
+        group = client.get("/api/group", name=name)
+        assert (group["type"], group["state"], group["total_members"]) == ("share", "Stable", 1)
+        (row,) = client.get("/api/groups", search=name, type="share")["groups"]
+        assert row["name"] == name
