@@ -19,12 +19,17 @@ def run(pytester, monkeypatch):
     monkeypatch.delenv("DAFKA_EMBEDDED", raising=False)
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
 
-    def run_(source: str, *arguments: str, fresh: bool = False) -> pytest.RunResult:
-        """A fresh interpreter has imported nothing of ours."""
+    def run_(source: str, *arguments: str, fresh: bool = False, installed: bool = False) -> pytest.RunResult:
+        """A fresh interpreter has imported nothing of ours. Unless the package is to be found as an
+        ``installed`` one, pytest imports no other packages' plugins: most of the time of a short run."""
         if not fresh:
             monkeypatch.setattr("_pytest.pytester.subprocess.Popen", forking.Popen)
         pytester.makepyfile(source)
-        plugin = () if INSTALLED else ("-p", "dafka.testing.plugin")
+        plugin: tuple[str, ...] = () if installed and INSTALLED else ("-p", "dafka.testing.plugin")
+        if not installed:
+            monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        if "-n" in arguments:
+            plugin += ("-p", "xdist.plugin")
         return pytester.runpytest_subprocess(*plugin, "-p", "no:cacheprovider", *arguments)
 
     return run_

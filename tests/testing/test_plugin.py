@@ -10,7 +10,6 @@ from ast import literal_eval
 from pathlib import Path
 
 import forking
-import pytest
 
 pytest_plugins = ["pytester"]
 
@@ -96,24 +95,6 @@ def test_a_failing_test_fails_and_leaves_nothing_running(run):
     result.stdout.fnmatch_lines(["*not within 0.1 s: 2 records in topic 't', there are *"])
 
 
-def test_it_works_under_xdist(run):
-    pytest.importorskip("xdist")
-    result = run(
-        """
-        import pytest
-
-        @pytest.mark.parametrize("number", range(12))
-        def test_one(dafka_broker, dafka_broker_session, kafka_producer, number):
-            kafka_producer.send("t", b"%d" % number).get(100)
-            assert dafka_broker.values("t") == [b"%d" % number]
-            dafka_broker_session.preload("t", [b"x"])
-        """,
-        "-n",
-        "auto",
-    )
-    result.assert_outcomes(passed=12)
-
-
 WARNED = """
     import warnings
 
@@ -149,7 +130,7 @@ LIGHT = """
 
 
 def test_a_run_that_uses_no_fixture_loads_nothing_but_the_plugin(run):
-    run(LIGHT, fresh=True).assert_outcomes(passed=1)
+    run(LIGHT, fresh=True, installed=True).assert_outcomes(passed=1)
 
 
 def test_importing_the_plugin_takes_no_time():

@@ -87,6 +87,13 @@ ONCE = """
         runs.append(1)
         assert len(runs) > 1
 """
+SHARED = """
+    @pytest.mark.parametrize("number", range(6))
+    def test_has_brokers(dafka_broker, dafka_broker_session, kafka_producer, number):
+        kafka_producer.send("t", b"%d" % number).get(100)
+        assert dafka_broker.values("t") == [b"%d" % number]
+        dafka_broker_session.preload("t", [b"x"])
+"""
 OPTIONS = "-p", "no:randomly"
 
 
@@ -126,13 +133,14 @@ def test_a_failure_says_how_to_repeat_it_and_the_faults_that_are_enough(run):
     assert test in again.stdout.str()
 
 
-def test_the_workers_of_xdist_tell_each_other_what_has_failed(run, tmp_path, monkeypatch):
+def test_the_workers_of_xdist_have_brokers_and_tell_each_other_what_has_failed(run, tmp_path, monkeypatch):
     pytest.importorskip("xdist")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     options = ("--dafka-chaos-seeds", "40", "--dafka-chaos-shrink", "-n", "2", *OPTIONS)
-    result = run(SENDS + TWICE, *options)
+    result = run(SENDS + TWICE + SHARED, *options, "-v")
     outcomes = result.parseoutcomes()
     assert 1 <= outcomes["failed"] <= 2 and outcomes["skipped"] > 20  # both may fail at the same time
+    assert sum("PASSED" in line and "test_has_brokers" in line for line in result.outlines) == 6
     found(result)
     assert not [one for one in tmp_path.iterdir() if one.name.startswith("dafka-chaos")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 
@@ -71,10 +72,13 @@ def test_threads_that_compete_change_nothing():
     idle = threading.Event()
     worker = threading.Thread(target=lambda: [None for _ in iter(idle.is_set, True)])
     expected = outcome(chaos(4, rate=0.2))
+    interval = sys.getswitchinterval()
     worker.start()
+    sys.setswitchinterval(interval / 20)  # more switches, and less waiting for each
     try:
         assert outcome(chaos(4, rate=0.2)) == expected
     finally:
+        sys.setswitchinterval(interval)
         idle.set()
         worker.join()
 
