@@ -13,9 +13,9 @@ from dafka.testing import TestBroker
 collect_ignore_glob = [] if find_spec("flask") and find_spec("jsonschema") else ["*"]  # the extra "console"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared():
-    """A broker for all tests of a worker: each takes names of its own."""
+    """A broker for all tests of a file, each of which takes names of its own; other tests run without it."""
     with TestBroker(console=True) as broker:
         yield broker
 
@@ -32,7 +32,7 @@ def local(shared):
     return Client(shared.console)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def over_tcp(shared):
     from dafka.broker.connecting import Connection
     from dafka.broker.remote.remote import Remote

@@ -9,8 +9,7 @@ from broker.clients import Client
 from broker.server.client import WireClient
 from kafka.errors import InvalidRequestError, NoError, UnsupportedVersionError
 from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
-
-from dafka.hub.turns import next_turn
+from timing import each_time, short_turns
 
 ENTRY = AlterClientQuotasRequest.EntryData
 EXACT, DEFAULT, ANY = 0, 1, 2
@@ -85,11 +84,11 @@ def test_errors_are_of_the_entity_or_of_the_filter(wire: WireClient) -> None:
     assert (response.error_code, response.entries) == (UnsupportedVersionError.errno, None)
 
 
+@each_time
 def test_a_long_list_is_no_long_turn_of_the_hub(client: Client, wire: WireClient) -> None:
     """Of 10 000, as many as there may be; in one turn they took 0.15 s."""
-    hub, table = client.connection.hub, client.core.quotas
+    table = client.core.quotas
     table.quotas.update({(("user", f"u{number}"),): {"producer_byte_rate": 1.0} for number in range(10_000)})
-    hub.run(hub.turns.reset)
-    assert len(entries(describe(wire, 1))) == 10_000
-    hub.run(next_turn)
-    assert hub.turns.longest_cpu < 0.08
+    with short_turns():
+        described = describe(wire, 1)
+    assert len(entries(described)) == 10_000
