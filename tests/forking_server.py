@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-# What belongs to Spark and pytest costs more than the rest together, and few programs need it. The console brings
-# Flask, which leaves a handler of logging in each.
+# What belongs to Spark and pytest costs more than the rest together, and few programs need it.
+# With the console comes Flask, which leaves a handler of logging in each.
 LEFT_OUT = ("dafka.console", "dafka.spark", "dafka.testing", "dafka.cli.__main__")
 
 
