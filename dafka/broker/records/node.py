@@ -133,6 +133,8 @@ class BrokerNode(StoreNode):
             for due in in_pieces(heading, max(1, math.ceil(len(heading) * _PAUSE / HEAD_INTERVAL))):
                 gevent.sleep(_PAUSE)
                 for some in in_pieces(due, limits.HEADS_AT_ONCE):
+                    if self.closed:
+                        return  # and so is the log, maybe
                     self.endpoint.publish(self, [_head_of(one) for one in some if one in self._heading])
                     next_turn()
             if not heading:

@@ -11,6 +11,7 @@ from timing import until
 
 from dafka import Broker, Consumer, Producer, Store
 from dafka.broker.limits import HEAD_INTERVAL
+from dafka.broker.records import node
 from dafka.broker.records.node import BrokerNode
 from dafka.mesh import limits
 from dafka.mesh.endpoint import Node
@@ -284,3 +285,26 @@ def test_a_consumer_of_a_deleted_topic_is_told_that_its_records_are_gone(broker,
     client.produce("t", b"new")
     with Consumer(["t"], tower=broker.tower, offset_reset="earliest") as consumer:
         assert [record.value for record in take(consumer, 1)] == [b"new"]
+
+
+def test_a_head_that_is_due_when_the_node_closes_is_not_published(client, monkeypatch):
+    """It would be looked up in a log that is closed by then."""
+    client.create("t")
+    client.produce("t", b"a")
+    broker_node, heads = client.core.node, []
+    until(lambda: broker_node._heading)
+
+    def publish(_node: object, outputs: list[object]) -> None:
+        heads.extend(one for one in outputs if isinstance(one, Head) and broker_node.closed)
+
+    def close_in_between() -> None:
+        monkeypatch.setattr(broker_node.endpoint, "publish", publish)
+        heading = gevent.spawn(broker_node._head)
+        gevent.sleep(node._PAUSE / 2)
+        broker_node.closed = True
+        heading.join(100)
+        broker_node.closed = False
+        assert heading.ready()
+
+    client.connection.hub.run(close_in_between)
+    assert not heads
