@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,10 @@ from documents.markdown import ROOT, links
 
 HOUSE = ROOT / "dafka" / "README.md"
 MODULES = 15  # of a folder without a reason
+TOP_LEVEL = {
+    *(".ci", ".github", ".gitignore", "CHANGELOG.md", "LICENSE", "MANIFEST.in", "README.md"),
+    *("pyproject.toml", "setup.cfg", "compat", "dafka", "examples", "scripts", "tests"),
+}
 
 VALUES = "an interface, and the plain values of its calls"
 NO_TEST = {
@@ -167,3 +172,11 @@ def test_a_large_folder_of_tests_is_that_of_a_folder_of_the_code():
         if not (ROOT / "dafka" / folder).is_dir()
         and not (folder.parts[0] == "compat" and (ROOT / "compat/kafka" / Path(*folder.parts[1:])).is_dir())
     ] == []
+
+
+def test_nothing_else_is_kept_at_the_top_level():
+    """Tools leave folders behind, and a commit of everything takes them along."""
+    kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if kept.returncode:
+        pytest.skip("this is no clone")
+    assert {path.split("/")[0] for path in kept.stdout.splitlines()} == TOP_LEVEL
