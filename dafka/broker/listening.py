@@ -6,6 +6,8 @@ import ipaddress
 import logging
 from typing import NamedTuple
 
+from dafka.sockets.hosts import is_loopback
+
 log = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
@@ -36,7 +38,7 @@ class Listen(NamedTuple):
     @property
     def is_open(self) -> bool:
         """Whether others read there what is sent: it has no TLS, and is not on loopback."""
-        return not self.is_secure and not _is_loopback(self.host)
+        return not self.is_secure and not is_loopback(self.host)
 
 
 def parse_listeners(listen: str, advertised: str | None) -> tuple[Listen, ...]:
@@ -151,10 +153,6 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_loopback(host: str) -> bool:
-    return host.lower() == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
 def _is_wildcard(host: str) -> bool:

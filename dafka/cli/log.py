@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 
 import click
 
+from dafka.broker.looking.rows import octets
 from dafka.broker.topics.numbers import partition_numbers
 from dafka.log import Log, LogError, LogPartition, NotALogError
 from dafka.log.verify import Verification, verify
@@ -135,7 +135,7 @@ def _records(opened: Log, partition: LogPartition, numbers: Numbers) -> Iterator
         for base, timestamp, content in messages:
             place = {**where, "offset": base}
             if partition.kind == "raw":
-                yield {**place, "timestamp": timestamp, **_octets("value", content)}
+                yield {**place, "timestamp": timestamp, **octets("value", content)}
                 offset = base + 1
                 continue
             try:
@@ -158,20 +158,10 @@ def _row(
     headers: list[tuple[str, bytes | None]],
 ) -> dict[str, Any]:
     row = {**where, "offset": offset, "timestamp": timestamp}
-    row |= _octets("key", key) | _octets("value", value)
+    row |= octets("key", key) | octets("value", value)
     if headers:
-        row["headers"] = [{"name": name, **_octets("value", content)} for name, content in headers]
+        row["headers"] = [{"name": name, **octets("value", content)} for name, content in headers]
     return row
-
-
-def _octets(name: str, content: bytes | None) -> dict[str, Any]:
-    """Text as text, anything else as Base64 under a name that says so."""
-    if content is None:
-        return {name: None}
-    try:
-        return {name: content.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(content).decode()}
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -11,9 +11,9 @@ from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.interface.front_end import FrontEnd, FrontEndOptions
 from dafka.console.doors import OpenDoors
 from dafka.console.front_end import BrokersConsole  # here, and not in the hub: Flask takes its time
-from dafka.console.security import is_loopback
 from dafka.hub.hub import Hub
 from dafka.security.keys import ServerKeys
+from dafka.sockets.hosts import is_loopback
 
 _ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\],]+)):(\d{1,5})", re.ASCII)
 

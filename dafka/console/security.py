@@ -33,16 +33,6 @@ HEADERS = {
 """Of every answer. Scripts and styles come from files of the package only: no record can be one."""
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a host that is listened on."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def check_host(given: str, names: frozenset[str]) -> None:
     """Raise ForbiddenError unless the Host header names an address, this machine, or one of ``names``.
 

@@ -70,6 +70,16 @@ def row_of(row: Any) -> NewRecord:
     return NewRecord(_octets(row, "key"), _octets(row, "value"), _headers(row), partition, timestamp)
 
 
+def octets(name: str, content: bytes | None) -> dict[str, Any]:
+    """Octets as a field of JSON: text as text, anything else as Base64 under a name that says so."""
+    if content is None:
+        return {name: None}
+    try:
+        return {name: content.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(content).decode()}
+
+
 def _number(row: dict[str, Any], name: str, possible: range) -> int | None:
     value = row.get(name)
     if value is None:

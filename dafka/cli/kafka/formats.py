@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from dafka.cli.kafka.output import octets
+from dafka.broker.looking.rows import octets
 
 Format = Callable[[Any], bytes]
 

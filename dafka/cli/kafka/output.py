@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -36,16 +35,6 @@ def show(rows: Iterable[Row], as_json: bool, columns: Sequence[str]) -> None:
     )
     for line in table.splitlines():
         click.echo(line.rstrip())
-
-
-def octets(name: str, content: bytes | None) -> dict[str, Any]:
-    """Octets in JSON: text as text, anything else as Base64 under a name that says so."""
-    if content is None:
-        return {name: None}
-    try:
-        return {name: content.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(content).decode()}
 
 
 def _cell(value: Any) -> str:

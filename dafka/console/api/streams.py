@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
 import json
@@ -13,6 +12,7 @@ from typing import Any
 import gevent
 
 from dafka.broker.looking.places import bounds, offsets_of, parse_place
+from dafka.broker.looking.rows import octets
 from dafka.console import limits
 from dafka.console.api.records import PARTITIONS, PLACE, partitions_named
 from dafka.console.api.topics import THE_TOPIC
@@ -149,9 +149,9 @@ def _json_row(topic: str, record: Record) -> bytes:
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
-        **_octets("key", record.key),
-        **_octets("value", record.value),
-        "headers": [{"name": name, **_octets("value", value)} for name, value in record.headers],
+        **octets("key", record.key),
+        **octets("value", record.value),
+        "headers": [{"name": name, **octets("value", value)} for name, value in record.headers],
     }
     return json.dumps(row).encode() + b"\n"
 
@@ -171,12 +171,3 @@ def _csv_line(cells: list[Any]) -> bytes:
     line = io.StringIO()
     csv.writer(line).writerow(cells)
     return line.getvalue().encode()
-
-
-def _octets(name: str, content: bytes | None) -> dict[str, Any]:
-    if content is None:
-        return {name: None}
-    try:
-        return {name: content.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(content).decode()}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dafka.broker.looking.rows import NewRecord, RowError, json_row, text_rows
+from dafka.broker.looking.rows import NewRecord, RowError, json_row, octets, text_rows
 from dafka.cli.kafka.formats import json_line
 
 OCTETS = st.none() | st.binary(max_size=8) | st.text(max_size=8).map(str.encode)
@@ -67,3 +67,11 @@ def test_lines_of_text():
     assert text_rows(None, b"::", None)(b"a::b::c") == NewRecord(b"a", b"b::c", [])
     with pytest.raises(RowError, match="there is no ':' in it"):
         text_rows(None, b":", None)(b"ab")
+
+
+def test_octets_are_text_where_they_can_be():
+    assert [octets("k", one) for one in (None, "é".encode(), b"\xff")] == [
+        {"k": None},
+        {"k": "é"},
+        {"k_base64": "/w=="},
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dafka.broker.looking.outcomes import printable
-from dafka.cli.kafka.output import octets, show
+from dafka.cli.kafka.output import show
 
 
 def test_a_table_has_headings_and_numbers_to_the_right(capsys):
@@ -20,11 +20,3 @@ def test_control_characters_do_not_reach_the_terminal(capsys):
     show([{"a": "x\x1b[2J\ny"}], False, ["a"])
     assert capsys.readouterr().out == "A\nx\\x1b[2J\\ny\n"
     assert printable("é ü") == "é ü"
-
-
-def test_octets_are_text_where_they_can_be():
-    assert [octets("k", one) for one in (None, "é".encode(), b"\xff")] == [
-        {"k": None},
-        {"k": "é"},
-        {"k_base64": "/w=="},
-    ]

@@ -10,7 +10,6 @@ a piece at a time, so that a large message does not hold up the hub.
 
 from __future__ import annotations
 
-import ipaddress
 import ssl
 from contextlib import suppress
 from typing import Any, Literal
@@ -23,6 +22,7 @@ from dafka.overlay.node.errors import InsecureAddress
 from dafka.security import PeerTls
 from dafka.security.contexts import of_peers
 from dafka.sockets import listening
+from dafka.sockets.hosts import is_loopback
 
 Tls = PeerTls
 Secured = Tls | Literal["anonymous", "plain"] | None
@@ -57,7 +57,7 @@ class Security:
 
     def check(self, host: str) -> None:
         """Raises :class:`InsecureAddress` for one outside of this machine, unless somebody has said how."""
-        if self._here_only and not _is_here(host):
+        if self._here_only and not is_loopback(host):
             raise InsecureAddress(
                 f"{host!r:.200} is not a loopback address: connections need tls=Tls(...) with certificates,"
                 " or 'anonymous' (what Zeek has without any), or 'plain'"
@@ -169,13 +169,3 @@ def _shaken(socket: TlsSocket) -> TlsSocket:
     with gevent.Timeout(limits.HANDSHAKE_SECONDS, TimeoutError("the handshake of TLS was not done in time")):
         socket.shake_hands()
     return socket
-
-
-def _is_here(host: str) -> bool:
-    """Whether a host is this machine for certain: a name could be anybody's."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
