@@ -12,6 +12,8 @@ def test_these_are(host: str) -> None:
     assert is_loopback(host)
 
 
-@pytest.mark.parametrize("host", ["", "*", "0.0.0.0", "::", "10.0.0.1", "kafka.example", "localhost.example", "127.1"])
+@pytest.mark.parametrize(
+    "host", ["", "*", "0.0.0.0", "::", "10.0.0.1", "kafka.example", "localhost.example", "127.1"]
+)
 def test_these_may_not_be(host: str) -> None:
     assert not is_loopback(host)
