@@ -168,7 +168,7 @@ def test_serializers_of_confluent_kafka_with_its_registry_for_tests(dafka_broker
         )
         producer.produce("orders", value={"book": "one", "count": 2})
         assert producer.flush(100) == 0
-    assert registry.get_versions("orders-value") == [1, 2]
+    assert sorted(registry.get_versions("orders-value")) == [1, 2]
     framed = dafka_broker.values("orders")
     assert [value[0] for value in framed if value is not None] == [0, 0]
 
