@@ -93,7 +93,7 @@ def check_retention(ms: object, bytes: object) -> Retention:
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Raise ValueError, naming the option, if ``value`` is none of the choices."""
+    """Raise ValueError, naming the option, if ``value`` is not one of the choices."""
     if value not in choices:
         raise ValueError(f"{name} is {' or '.join(map(repr, choices))}, not {value!r}")
 

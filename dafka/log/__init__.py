@@ -44,6 +44,7 @@ from dafka.log.growth import Append
 from dafka.log.log import Durability, Log, OnDamage, TableValues
 from dafka.log.partition import LogPartition
 from dafka.log.round import WriteRound
+from dafka.log.stored import StoredBatches
 from dafka.log.table import LOST_TABLE, Table
 
 __all__ = [
@@ -67,6 +68,7 @@ __all__ = [
     "OnDamage",
     "Rewrite",
     "StaleRewriteError",
+    "StoredBatches",
     "Table",
     "TableValueError",
     "TableValues",

@@ -1,7 +1,12 @@
-"""The boot id of the machine when a log was last opened: it tells whether a power cut may have come since.
+"""Notes in a log's folder about what has become of it: the last boot of the machine, and a restore.
+
+The boot id of the machine when a log was last opened tells whether a power cut may have come since.
 
 Linux gives each boot an id, which is noted in the log's folder when the log is opened. The note is not
 synced: a note that is missing or old after a power cut says just as well that the machine went down.
+
+A folder that was restored from a backup says so until whoever opens it has forgotten it: readers may know
+records that came after the backup.
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ import os
 from contextlib import suppress
 
 NOTE_NAME = "dafka.boot"
+RESTORED_NAME = "dafka.restored"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -37,6 +43,23 @@ def note_boot(folder: str) -> None:
             open(os.open(os.path.join(folder, NOTE_NAME), flags, 0o600), "wb") as file,
         ):  # a failed note is written next time
             file.write(_read(_BOOT_ID) or b"")
+
+
+def note_restored(folder: str) -> None:
+    """Note in ``folder`` that it is a backup's content."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    os.close(os.open(os.path.join(folder, RESTORED_NAME), flags, 0o600))
+
+
+def was_restored(folder: str) -> bool:
+    """Whether that was noted, and not forgotten."""
+    return os.path.lexists(os.path.join(folder, RESTORED_NAME))
+
+
+def forget_restored(folder: str) -> None:
+    """Forget it. If that fails it is found again next time."""
+    with suppress(OSError):
+        os.unlink(os.path.join(folder, RESTORED_NAME))
 
 
 def _read(path: str) -> bytes | None:

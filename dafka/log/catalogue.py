@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from itertools import chain, groupby, islice
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import TypeVar
 
@@ -14,7 +14,6 @@ from dafka.log.chunk import CHUNK_KEY_BYTES, CHUNK_TAG, ChunkKey
 from dafka.log.errors import DamagedError
 from dafka.log.index import ChunkIndex
 from dafka.log.layout import LAYOUT_KEY
-from dafka.log.limits import PAUSE_KEYS
 from dafka.log.lost import LostValues
 from dafka.log.partition import (
     DROPPED_TAG,
@@ -35,6 +34,7 @@ T = TypeVar("T")
 
 _PARTITION = slice(1, 5)  # the number of the partition in a chunk's key
 _UNKNOWN = "no log has such a key"
+_BYTES, _LENGTHS = {bytes}, {CHUNK_KEY_BYTES}
 _FEW = 16  # chunks of a partition whose index stays packed until somebody asks for it
 
 
@@ -84,24 +84,27 @@ def _read_chunks(storage: Storage, catalogue: Catalogue, pause: Callable[[], obj
     lost = LostValues(storage.lost, bool(storage.lost) and rebooted(storage.folder))
     floors, garbage = catalogue.floors, catalogue.garbage
     dead = catalogue.dropped - catalogue.names.keys()
-    for prefix, group in groupby(_read(storage, CHUNK_TAG, _chunk_key, pause), itemgetter(_PARTITION)):
-        number, keys = int.from_bytes(prefix, "big"), iter(group)
+    for prefix, group in groupby(_read_pieces(storage, pause), itemgetter(0)):
+        number, pieces = int.from_bytes(prefix, "big"), (keys for _, keys in group)
         names = catalogue.names.get(number)
         if number in dead:
             dead.remove(number)
-            add_dropped(garbage, number, map(ChunkKey.unpack, keys), floors.get(number, (0, 0)))
+            add_dropped(
+                garbage, number, map(ChunkKey.unpack, chain.from_iterable(pieces)), floors.get(number, (0, 0))
+            )
             continue
         if names is None:
             raise _damaged(storage, f"partition number {number}", "it has records and no name")
-        few = list(islice(keys, _FEW))
+        few = next(pieces)
+        while len(few) < _FEW and (more := next(pieces, None)):
+            few += more
         try:
             if len(few) < _FEW and number not in floors and not storage.lost:
                 catalogue.indexes[number] = pack_index(number, few)
                 _check(number, few)
                 continue
             index = catalogue.indexes[number] = ChunkIndex(number)
-            rest = chain(few, keys)
-            while some := list(islice(rest, PAUSE_KEYS)):
+            for some in chain((few,), pieces):
                 index.extend_packed(some)
             if storage.lost:
                 lost.cut(LogPartition(*names, index=index), floors)
@@ -131,6 +134,24 @@ def _read(
             yield unpacked
 
 
+def _read_pieces(storage: Storage, pause: Callable[[], object]) -> Iterator[tuple[bytes, list[bytes]]]:
+    """The keys of chunks, in pieces of one partition, each with the octets of its number.
+
+    Most keys of a large log lie between others of their partition, and are not looked at one by one.
+    """
+    for page in storage.keys(CHUNK_TAG):
+        pause()
+        for key in () if set(map(type, page)) == _BYTES and set(map(len, page)) == _LENGTHS else page:  # type: ignore[arg-type]
+            if type(key) is not bytes or len(key) != CHUNK_KEY_BYTES:
+                raise _damaged(storage, f"key {key!r}", _UNKNOWN)
+        keys: list[bytes] = page  # type: ignore[assignment]
+        if keys[0][_PARTITION] == keys[-1][_PARTITION]:
+            yield keys[0][_PARTITION], keys
+        else:
+            for prefix, some in groupby(keys, itemgetter(_PARTITION)):
+                yield prefix, list(some)
+
+
 def _check(number: int, keys: list[bytes]) -> None:
     """Raise ValueError for keys that make no index."""
     known = map(ChunkKey.unpack, keys)
@@ -138,12 +159,6 @@ def _check(number: int, keys: list[bytes]) -> None:
         next(known)  # which is all for most of very many partitions
     else:
         ChunkIndex(number).extend(known)
-
-
-def _chunk_key(key: bytes) -> bytes:
-    if len(key) != CHUNK_KEY_BYTES:
-        raise ValueError(_UNKNOWN)
-    return key
 
 
 def _damaged(storage: Storage, place: str, cause: str) -> DamagedError:

@@ -42,7 +42,9 @@ MESSAGE_MEMORY = {RAW: 48, BATCH: 168}
 _KEY = struct.Struct(">cIQQqqqIB")
 _HEAD = struct.Struct("<BBHII")
 _CRC = struct.Struct("<I")
+BEHIND_CONTENTS = _CRC.size  # octets of a value
 _FORMAT = 1
+_SUMMED_OCTETS = 1024  # parts of fewer are joined first: that copies them once more, but is one call
 CHUNK_TAG = b"c"
 CHUNK_KEY_BYTES = _KEY.size
 
@@ -134,19 +136,31 @@ def encode_chunk(key: bytes, kind: int, contents: Sequence[bytes], stamps: Stamp
         counts.append(count)
         times.append(time)
     lengths = array("I", map(len, contents))
+    size = sum(lengths)
     if sys.byteorder == "big":
         for column in (counts, times, lengths):
             column.byteswap()
     head = _HEAD.pack(_FORMAT, kind, 0, len(stamps), len(contents))
-    body = b"".join([head, counts.tobytes(), times.tobytes(), lengths.tobytes(), *contents])
-    return body + _CRC.pack(crc32c(body, crc32c(key)))
+    parts = [head, counts.tobytes(), times.tobytes(), lengths.tobytes(), *contents]
+    checksum = crc32c(key)
+    if size < _SUMMED_OCTETS * len(parts):
+        parts = [b"".join(parts)]
+    for part in parts:
+        checksum = crc32c(part, checksum)
+    return b"".join([*parts, _CRC.pack(checksum)])
 
 
-def decode_chunk(key: bytes, value: object) -> Chunk:
-    """The chunk stored under ``key``; raises ValueError, saying what is wrong, if it is damaged."""
+class Value(NamedTuple):
+    """What was found in a value: its key's fields, and where its messages are, with the end of the last."""
+
+    known: ChunkKey
+    stamps: Stamps
+    places: list[int]
+
+
+def read_value(key: bytes, value: bytes | memoryview) -> Value:
+    """Check the value stored under ``key``; raises ValueError, saying what is wrong, if it is damaged."""
     known = ChunkKey.unpack(key)
-    if type(value) is not bytes:
-        raise ValueError(f"its value is missing or no bytes (found {type(value).__name__})")
     size = len(value) - _CRC.size
     if size < _HEAD.size or len(value) != known.size:
         raise ValueError(f"its value has {len(value)} bytes, its key says {known.size}")
@@ -166,11 +180,19 @@ def decode_chunk(key: bytes, value: object) -> Chunk:
     if sys.byteorder == "big":
         for column in (counts, times, lengths):
             column.byteswap()
-    ends = list(accumulate(lengths, initial=contents_at))
-    if ends[-1] != size or count != known.next - known.first or kind != known.kind:
+    places = list(accumulate(lengths, initial=contents_at))
+    if places[-1] != size or count != known.next - known.first or kind != known.kind:
         raise ValueError("its lengths do not add up to its size, or it is not what its key says")
-    contents = tuple(value[start:end] for start, end in pairwise(ends))
-    return Chunk(kind, known.first, contents, tuple(zip(counts, times, strict=True)), len(value))
+    return Value(known, tuple(zip(counts, times, strict=True)), places)
+
+
+def decode_chunk(key: bytes, value: object) -> Chunk:
+    """The chunk stored under ``key``; raises ValueError, saying what is wrong, if it is damaged."""
+    if type(value) is not bytes:
+        raise ValueError(f"its value is missing or no bytes (found {type(value).__name__})")
+    known, stamps, places = read_value(key, value)
+    contents = tuple([value[start:end] for start, end in pairwise(places)])
+    return Chunk(known.kind, known.first, contents, stamps, len(value))
 
 
 def join_stamps(parts: Iterable[Stamps]) -> Stamps:

@@ -21,7 +21,7 @@ notes how far the partition is clean now. There are as many passes as the bounde
 - The last value of the partition is the tail; it is not touched. Raw messages have no keys: nothing happens.
 - A run ends before a sequence that it chooses when it begins, and not before a value: small values are merged
   meanwhile, and a merged one may hold both what the run is about and what is too young or not decided yet.
-- Each rewriting is one small round. What was written before a crash is in place, the rest is done by the
+- Each rewriting is one small round. Rounds before a crash are in place, the rest is done by the
   next run, which begins its pass anew: leaving out overtaken records twice is the same as once.
 """
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import diskcache
 
+from dafka.log.chunk import CHUNK_TAG
 from dafka.log.limits import PAUSE_KEYS
 
 _SOME_ROWS = 5000  # looked at before a pause may be taken
 _OTHER_KEYS = 10
+_BYTES, _RAW = {bytes}, {1}
 _SMALL = 4096  # octets of a value that is read together with others
 
 
@@ -42,7 +44,10 @@ class Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
         )
         rows: list[tuple[Any, Any]] = [(tag, -1)]
         while rows := self._sql(select, (*rows[-1], _behind(tag))).fetchall():
-            yield [get(key, raw) for key, raw in rows]
+            keys = [key for key, _ in rows]
+            if set(map(type, keys)) != _BYTES or {raw for _, raw in rows} != _RAW:
+                keys = [get(key, raw) for key, raw in rows]  # in which there is something foreign
+            yield keys
 
     def other_keys(self, tags: Iterable[bytes]) -> list[object]:
         """A few keys of no tag, from the same index."""
@@ -52,26 +57,57 @@ class Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
         select = f"SELECT key, raw FROM Cache WHERE {' OR '.join(wheres)} LIMIT {_OTHER_KEYS}"
         return [self.disk.get(*row) for row in self._sql(select, (b"", *places, begins[-1])).fetchall()]
 
-    def files(self, pause: Callable[[], object]) -> list[tuple[str, int, bytes, float]]:
-        """(name, size, key, time of storing in seconds) of all values that have files.
+    def young_files(self, seconds: float, pause: Callable[[], object]) -> list[tuple[str, int, bytes]]:
+        """(name, size, key) of the values with files that were stored in the last ``seconds``.
+
+        Looks at the rows from the last one on, some at a time with a ``pause`` behind them, as far as some of
+        them hold messages that were stored in that time: before the latest of those that were stored later,
+        which is not the latest of all where the clock was set back.
+        """
+        select = (
+            "SELECT rowid, CAST(filename AS TEXT), size, CAST(key AS BLOB), "
+            "CAST(IFNULL(store_time, 0) AS REAL), substr(CAST(key AS BLOB), 1, 1) = ? "
+            f"FROM Cache WHERE rowid <= ? ORDER BY rowid DESC LIMIT {_SOME_ROWS}"
+        )
+        found: list[tuple[str, int, bytes]] = []
+        newest, until = float("-inf"), 2**63 - 1
+        while rows := self._sql(select, (CHUNK_TAG, until)).fetchall():
+            latest = float("-inf")  # of these rows
+            for _, name, size, key, stored, is_chunk in rows:
+                if is_chunk:
+                    latest = max(latest, stored)
+                    newest = max(newest, stored)
+                if name is not None and stored >= newest - seconds:
+                    found.append((name, size, key))
+            if float("-inf") < latest < newest - seconds or rows[-1][0] == -(2**63):
+                break
+            until = rows[-1][0] - 1
+            pause()
+        return found
+
+    def file_names(self, pause: Callable[[], object]) -> Iterator[list[str]]:
+        """The names of all files of values, some at a time.
 
         SQLite has to look at all rows for that: it looks at some at a time, with a ``pause`` behind them.
         """
         select = (
-            "SELECT CAST(filename AS TEXT), size, CAST(key AS BLOB), CAST(store_time AS REAL) FROM Cache "
-            "WHERE rowid > ? AND rowid <= ? AND filename IS NOT NULL"
+            "SELECT CAST(filename AS TEXT) FROM Cache WHERE rowid > ? AND rowid <= ? AND filename IS NOT NULL"
         )
         some = f"SELECT rowid FROM Cache WHERE rowid > ? ORDER BY rowid LIMIT 1 OFFSET {_SOME_ROWS}"
-        found: list[tuple[str, int, bytes, float]] = []
         after = -(2**63)
         while True:
             ends = self._sql(some, (after,)).fetchall()
             until = ends[0][0] if ends else 2**63 - 1
-            found += self._sql(select, (after, until)).fetchall()
+            yield [name for (name,) in self._sql(select, (after, until)).fetchall()]
             if not ends:
-                return found
+                return
             after = until
             pause()
+
+    def last_row(self) -> int:
+        """The number of the row that was stored last, -1 if there is none."""
+        (last,) = self._sql("SELECT MAX(rowid) FROM Cache").fetchall()[0]
+        return -1 if last is None else int(last)
 
     def file_of(self, key: bytes) -> str | None:
         """The name of the file that holds the value of ``key``."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import sqlite3
 from collections.abc import Iterable
+from contextlib import suppress
 
 import diskcache
 
@@ -14,11 +16,21 @@ from dafka.log.boot import NOTE_NAME
 from dafka.log.errors import DamagedError, LogOpenError, LogVersionError, NotALogError
 from dafka.log.limits import BUSY_SECONDS, LAYOUT
 from dafka.log.lock import LOCK_NAME
+from dafka.log.sweeping import TIDY_NAME
 from dafka.log.values import VALUES, has_files
 
 LAYOUT_KEY = "layout"
 DATABASE = diskcache.core.DBNAME
-PARTS = (DATABASE, DATABASE + "-wal", DATABASE + "-shm", DATABASE + "-journal", LOCK_NAME, NOTE_NAME, VALUES)
+PARTS = (
+    DATABASE,
+    DATABASE + "-wal",
+    DATABASE + "-shm",
+    DATABASE + "-journal",
+    LOCK_NAME,
+    NOTE_NAME,
+    VALUES,
+    TIDY_NAME,
+)
 """What a log has in its folder."""
 _WORD = re.compile(r"[a-z-]+")
 
@@ -132,13 +144,24 @@ def opening_error(folder: str, error: BaseException) -> LogOpenError | NotALogEr
             return NotALogError(folder, f"{folder} is not a log: its {DATABASE} is not a SQLite database")
         return DamagedError(folder, f"the database of the log {folder} is damaged: {error}", "the database")
     cause = cause_of(error)
-    return LogOpenError(folder, f"the log {folder} cannot be opened: {cause}{_hint(error, cause)}")
+    hint = _FULL if _is_full(folder) else _hint(error, cause)
+    return LogOpenError(folder, f"the log {folder} cannot be opened: {cause}{hint}")
+
+
+_FULL = "; free some space on its disk, a few megabytes will do"
+
+
+def _is_full(folder: str) -> bool:
+    """Whether there is no space on the disk: SQLite may call that an I/O error."""
+    with suppress(OSError):
+        return shutil.disk_usage(folder).free == 0
+    return False
 
 
 def _hint(error: BaseException, cause: str) -> str:
     number = getattr(error, "errno", None)
     if number == errno.ENOSPC or "disk is full" in cause:
-        return "; free some space on its disk, a few megabytes will do"
+        return _FULL
     if number in (errno.EMFILE, errno.ENFILE):
         return "; let the process have more of them (ulimit -n)"
     if number == errno.EIO or "disk I/O error" in cause:

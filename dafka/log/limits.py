@@ -38,6 +38,16 @@ CHECKPOINT_BYTES = 8 * 1024 * 1024
 FILE_BYTES = 128 * 1024
 """Values from this size on are files of their own, with durability ``'process'``."""
 
+CHECKED_SECONDS = 60.0
+"""For so long a value that was written, or read and checked, is sent from its file without another check."""
+
+LAYOUT_BATCHES = 65_536
+"""Batches of such values whose places are remembered, at 24 bytes each."""
+
+OPEN_VALUES = 256
+"""Files of values that are open to be sent, and at most a fourth of those that the process may open; batches
+of further ones are read into memory."""
+
 RESERVE_BYTES = 4 * 1024 * 1024
 """Free space on the disk that is reserved for deleting, which takes some before it gives any back."""
 
@@ -49,6 +59,9 @@ REMOVABLE_FILES = 64
 
 LOST_SECONDS = 120.0
 """Files of values that are younger than this may not have reached the disk before a power cut."""
+
+NOTED_ROWS = 10_000
+"""A log that has ever had so many rows notes when it is closed that it has no files to be removed."""
 
 WAL_BYTES = 64 * 1024 * 1024
 """The WAL grows to this at most while it is being copied and rounds go on; then they wait."""

@@ -25,6 +25,7 @@ from dafka.log.round import WriteRound
 from dafka.log.shapes import RowShape
 from dafka.log.space import Space
 from dafka.log.storage import SYNCHRONOUS, Storage
+from dafka.log.stored import StoredBatches
 from dafka.log.table import (
     COMPACTION_TABLE,
     LOST_TABLE,
@@ -289,9 +290,10 @@ class Log:
             index.extend(chunk.key for chunk in growth.added)
         for row in round_.replaced:
             self._reader.forget(row)
-        for growth in round_.growths:
-            for chunk in growth.added:
-                self._reader.remember(chunk.key.pack(), chunk.loaded())
+        added = {chunk.key.pack(): chunk.loaded() for growth in round_.growths for chunk in growth.added}
+        for row, chunk in added.items():
+            self._reader.remember(row, chunk)
+        self._reader.note_files(added)
         for partition in round_.changes.drops:
             self._partitions.drop(partition)
         for row in round_.changes.apply(self._garbage):
@@ -336,6 +338,17 @@ class Log:
         """
         self._check_open()
         return self._reader.read_offsets(partition, offset, max_bytes)
+
+    def read_stored(
+        self, partition: LogPartition, offset: int, *, end: int, max_bytes: int
+    ) -> tuple[list[bytes | StoredBatches], int]:
+        """The batches of :meth:`read_offsets` that begin before ``end``, and the offset behind them.
+
+        Those that are in a file and not in memory come as :class:`StoredBatches`, many in one, with the file
+        open: for who sends them from there, and then closes it. None of these is without records.
+        """
+        self._check_open()
+        return self._reader.read_stored(partition, offset, end, max_bytes)
 
     def offset_for_timestamp(self, partition: LogPartition, timestamp_ms: int) -> tuple[int, int] | None:
         """(offset, timestamp in ms) of the first record with that timestamp or a later one, or None.

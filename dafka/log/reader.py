@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-from bisect import bisect_right
+import os
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from dafka.log.chunk import RAW, Chunk, ChunkKey, decode_chunk
+from dafka.log.chunk import BATCH, BEHIND_CONTENTS, RAW, Chunk, ChunkKey, decode_chunk, read_value
 from dafka.log.errors import DamagedError, LogError
+from dafka.log.limits import FILE_BYTES
 from dafka.log.partition import LogPartition
 from dafka.log.storage import Storage
+from dafka.log.stored import Layout, Layouts, StoredBatches, ValueFile, layout_of, layout_of_written
 from dafka.log.tail import ChunkCache
 from dafka.log.timestamps import first_record_since
 
+_BUFFER_BYTES = 2 * 1024 * 1024  # kept for checking values up to this size
+_FEW_BATCHES = 1000  # of a value: a header is looked at in a microsecond
 _FIT_STEP = 64  # messages looked at first when as many as fit into a number of bytes are wanted
 
 
@@ -30,6 +35,8 @@ class Reader:
         # Half for written chunks, half for chunks that were read: old records do not evict the tail.
         self._written = ChunkCache(tail_bytes - tail_bytes // 2)
         self._read = ChunkCache(tail_bytes // 2)
+        self._layouts = Layouts()
+        self._buffer = bytearray()  # for checking values
 
     def read(
         self, partition: LogPartition, sequence: int, count: int, max_bytes: int
@@ -83,6 +90,45 @@ class Reader:
             if stop < len(contents):
                 break
         return taken
+
+    def read_stored(
+        self, partition: LogPartition, offset: int, end: int, max_bytes: int
+    ) -> tuple[list[bytes | StoredBatches], int]:
+        index = partition.index
+        taken: list[bytes | StoredBatches] = []
+        offset = max(offset, index.floor_offset)
+        for position in range(index.at_offset(offset), len(index)):
+            if max_bytes <= 0 and taken:
+                break
+            stored = self._in_file(partition, position)
+            if stored is not None:
+                layout, descriptor = stored
+                begin, size, offset = layout.cut(offset, end, max_bytes, not taken)
+                run = StoredBatches(descriptor, begin, size)
+                if not size:
+                    run.close()
+                    break
+                taken.append(run)
+                max_bytes -= size
+                if offset < index.ends[position]:
+                    break
+                continue
+            chunk = self._next(partition, position, bool(taken))
+            if chunk is None:
+                if taken:
+                    break
+                continue
+            bases, ends = chunk.offsets()
+            skip = bisect_right(ends, offset)
+            stop = bisect_left(bases, end, lo=skip)
+            fitting, size = _fitting(chunk.contents, skip, stop, max_bytes, not taken)
+            taken += chunk.contents[skip : skip + fitting]
+            if fitting:
+                offset = ends[skip + fitting - 1]
+            max_bytes -= size
+            if skip + fitting < len(bases):
+                break
+        return taken, offset
 
     def search_timestamp(
         self, partition: LogPartition, timestamp: int, run: Callable[..., Any]
@@ -170,6 +216,58 @@ class Reader:
         except ValueError as error:
             raise damaged(self._storage.folder, place, error) from error
 
+    def _in_file(self, partition: LogPartition, position: int) -> tuple[Layout, int] | None:
+        """The layout and the open file of a value; None if it is to be loaded.
+
+        Whatever is wrong with it, loading it says so.
+        """
+        known = partition.index[position]
+        if known.size < FILE_BYTES or known.kind != BATCH or known.next - known.first > _FEW_BATCHES:
+            return None
+        if not StoredBatches.may_open():
+            return None
+        key = known.pack()
+        if key in self._written or key in self._read or key in self.replaced:
+            return None
+        layout = self._layouts.get(key)
+        if layout is not None and not len(layout):
+            return None
+        try:
+            opened = self._storage.open_file(key, "a value", None if layout is None else layout.file.name)
+        except LogError:
+            return None
+        if opened is None:
+            return None
+        descriptor, file = opened
+        if layout is None or layout.file != file:
+            layout = self._checked(key, descriptor, file)
+        if layout is None or not len(layout):
+            os.close(descriptor)
+            return None
+        return layout, descriptor
+
+    def _checked(self, key: bytes, descriptor: int, file: ValueFile) -> Layout | None:
+        """The layout of a value, which is read and checked."""
+        size = file.state[2]
+        if len(self._buffer) < size <= _BUFFER_BYTES:
+            self._buffer = bytearray(_BUFFER_BYTES)
+        buffer = memoryview(self._buffer if size <= _BUFFER_BYTES else bytearray(size))[:size]
+        try:
+            filled = os.preadv(descriptor, [buffer], 0)
+            layout = layout_of(file, read_value(key, buffer[:filled]).places, buffer, self._layouts.clock())
+        except (OSError, ValueError):
+            return None
+        self._layouts.put(key, layout)
+        return layout
+
+    def note_files(self, chunks: Mapping[bytes, Chunk]) -> None:
+        """The values of a round that was committed, of which some were put into files."""
+        for key, file in self._storage.written:
+            chunk = chunks.get(key)
+            if chunk is not None and chunk.kind == BATCH and len(chunk.contents) <= _FEW_BATCHES:
+                layout = layout_of_written(file, chunk.contents, BEHIND_CONTENTS, self._layouts.clock())
+                self._layouts.put(key, layout)
+
     def remember(self, key: bytes, chunk: Chunk) -> None:
         """Keep a chunk that was just written in memory."""
         self._written.put(key, chunk)
@@ -177,10 +275,12 @@ class Reader:
     def forget(self, key: bytes) -> None:
         self._written.drop(key)
         self._read.drop(key)
+        self._layouts.drop(key)
 
     def clear(self) -> None:
         self._written.clear()
         self._read.clear()
+        self._layouts.clear()
 
     def _next(self, partition: LogPartition, position: int, has_some: bool) -> Chunk | None:
         """The chunk, or None if something before it could be read and it cannot, or it is skipped."""
@@ -198,7 +298,7 @@ class Reader:
 def damaged(path: str, place: str, error: Exception) -> DamagedError:
     """The error for a stored value that is damaged."""
     return DamagedError(
-        path, f"{place} in the log {path} is damaged: {error}. What lies behind it can be read", place
+        path, f"{place} in the log {path} is damaged: {error}. Records behind it can be read", place
     )
 
 

@@ -51,12 +51,13 @@ from dafka.log.limits import (
     CHECKPOINT_BYTES,
     FILE_BYTES,
     LAYOUT,
-    LOST_SECONDS,
     REMOVABLE_FILES,
     RESERVE_BYTES,
     RESERVE_SHARE,
     VACUUM_BYTES,
 )
+from dafka.log.stored import ValueFile
+from dafka.log.sweeping import leave_note, lost_values, remove_unnamed, take_note
 from dafka.log.values import ValueDisk, is_value_name
 
 SYNCHRONOUS = {"process": 1, "power": 2}  # SQLite's NORMAL and FULL
@@ -95,7 +96,7 @@ class Storage:
         self.wal_bytes = 0  # about what was written since the last checkpoint
         self.lost: frozenset[bytes] = frozenset()
         """Keys of values whose files a power cut kept from being written: only some of the last seconds."""
-        self._doubtful: list[tuple[bytes, str]] = []  # files of a round whose COMMIT failed
+        self._doubtful: list[tuple[bytes, ValueFile]] = []  # files of a round whose COMMIT failed
         self._untidy = False  # whether there may be files that no row names
         try:
             new = read_layout(folder) is None
@@ -108,9 +109,10 @@ class Storage:
             self._cache: Any = Database(folder, timeout=BUSY_SECONDS, disk=ValueDisk, **settings)
             self._files: ValueDisk = self._cache.disk
             try:
-                self.lost = self._sweep(
-                    pause
-                )  # also of a log that was closed: the power may have gone after that
+                # Also of a log that was closed: the power may have gone after that.
+                self.lost = lost_values(self._cache, self._files, pause)
+                if not take_note(folder, self._cache.last_row()):
+                    remove_unnamed(self._cache, self._files, pause)
             except sqlite3.OperationalError:
                 raise
             except sqlite3.DatabaseError:
@@ -165,6 +167,20 @@ class Storage:
         except (sqlite3.Error, OSError):
             return {}
 
+    def open_file(self, key: bytes, place: str, name: str | None = None) -> tuple[int, ValueFile] | None:
+        """A descriptor of the file that the value of ``key`` is in, and the file as it is; None if it is in
+        none. ``name`` is the file's, if that is known."""
+        try:
+            name = name or self._cache.file_of(key)
+            return self._files.open(name) if is_value_name(name) else None
+        except (sqlite3.Error, OSError) as error:
+            raise self._reading(error, place) from error
+
+    @property
+    def written(self) -> Sequence[tuple[bytes, ValueFile]]:
+        """Keys and files of the values that the last round has put into files."""
+        return self._files.written
+
     def holds(self, key: bytes) -> bool:
         try:
             return key in self._cache
@@ -194,8 +210,8 @@ class Storage:
             if whole:
                 self._doubtful += files.written
             else:
-                for _, name in files.written:
-                    files.unlink(name)
+                for _, file in files.written:
+                    files.unlink(file.name)
             self.close()
             if isinstance(error, _FAILURES):
                 raise self._not_written(cause_of(error)) from error
@@ -293,9 +309,10 @@ class Storage:
         if self._files.removable:
             with contextlib.suppress(LogWriteError):
                 self.checkpoint()
-        if self._files.removable or self._untidy:
-            with contextlib.suppress(sqlite3.Error, OSError):
-                self._sweep()
+        with contextlib.suppress(sqlite3.Error, OSError):
+            if self._files.removable or self._untidy:
+                remove_unnamed(self._cache, self._files, lambda: None)
+            leave_note(self.folder, self._cache.last_row())
 
     def _is_short(self, appended: int, spare: int) -> bool:
         try:
@@ -308,21 +325,10 @@ class Storage:
 
     def _take_back_doubtful(self) -> None:
         """Remove the files of a round whose COMMIT failed, unless it was committed after all."""
-        for key, name in self._doubtful:
-            if self._cache.file_of(key) != name:
-                self._files.unlink(name)
+        for key, file in self._doubtful:
+            if self._cache.file_of(key) != file.name:
+                self._files.unlink(file.name)
         self._doubtful = []
-
-    def _sweep(self, pause: Callable[[], object] = lambda: None) -> frozenset[bytes]:
-        """Remove the files that no row names; the keys of rows of the last seconds whose files are lost."""
-        found = self._files.sizes()
-        rows = self._cache.files(pause)
-        since = max((stored for *_, stored in rows), default=0.0) - LOST_SECONDS
-        young = [row for row in rows if row[3] >= since and is_value_name(row[0])]
-        lost = [key for name, size, key, _ in young if found.get(name) != size]
-        for name in found.keys() - {name for name, *_ in rows}:
-            self._files.unlink(name)
-        return frozenset(lost)
 
     def close(self) -> None:
         """Close the calling thread's connection; the next call here opens another one."""

@@ -15,6 +15,9 @@ class ChunkCache:
         self.bytes = 0
         self._chunks: OrderedDict[bytes, Chunk] = OrderedDict()
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._chunks
+
     def get(self, key: bytes) -> Chunk | None:
         chunk = self._chunks.get(key)
         if chunk is not None:

@@ -29,14 +29,15 @@ import re
 import sqlite3
 import stat
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from typing import Any, NamedTuple
 
 import diskcache
 
 from dafka.log.chunk import CHUNK_TAG
-from dafka.log.limits import BUSY_SECONDS, CHUNK_BYTES
+from dafka.log.limits import BUSY_SECONDS, CHUNK_BYTES, PAUSE_KEYS
+from dafka.log.stored import NOWHERE, ValueFile
 
 VALUES = "values"
 """The folder of the files, in the folder of the log."""
@@ -70,8 +71,8 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
 
     def __init__(self, directory: str, **settings: Any) -> None:
         super().__init__(directory, **settings)
-        self.written: list[tuple[bytes, str]] = []
-        """(key, name) of the files of the round under way."""
+        self.written: list[tuple[bytes, ValueFile]] = []
+        """(key, file) of the files of the round under way."""
         self._released: list[tuple[str, int]] = []  # files of rows that the round under way deletes
         self._files_allowed = True
         self._removable: deque[tuple[str, int]] = deque()
@@ -121,12 +122,13 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         if not self.takes(key, value):
             return 0, diskcache.core.MODE_RAW, None, value
         name, path = self.filename()
-        self.written.append((key, name))
+        self.written.append((key, ValueFile(name, NOWHERE)))
         try:
-            _write(path, value)
+            written = _write(path, name, value)
         except FileNotFoundError:
             self._make_folder()
-            _write(path, value)
+            written = _write(path, name, value)
+        self.written[-1] = key, written
         return len(value), diskcache.core.MODE_BINARY, name, None
 
     def fetch(self, mode: object, filename: object, value: object, read: bool) -> object:
@@ -142,6 +144,17 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
             return None
         except OSError as error:  # which diskcache would take for a value that is not there
             raise sqlite3.OperationalError(str(error)) from error
+
+    def open(self, name: str) -> tuple[int, ValueFile]:
+        """A descriptor of a value's file, and the file as it is. Raises OSError, sqlite3.DatabaseError."""
+        path = self._path(name)
+        descriptor = os.open(path, _READ)
+        try:
+            _refuse_others(path, descriptor)
+            return descriptor, ValueFile.of(name, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
 
     def remove(self, file_path: str) -> None:
         """Note that the round under way deletes the row; diskcache says so before it is committed."""
@@ -163,18 +176,24 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         with suppress(OSError):
             os.unlink(self._path(name))
 
-    def sizes(self) -> dict[str, int]:
-        """The sizes of all files by their names."""
+    def size_of(self, name: str) -> int | None:
+        """The size of a file, None if it is not there."""
         try:
-            with os.scandir(self._path(VALUES)) as entries:
-                files = {os.path.join(VALUES, entry.name): entry for entry in entries}
-                return {
-                    name: entry.stat(follow_symlinks=False).st_size
-                    for name, entry in files.items()
-                    if is_value_name(name)
-                }
-        except FileNotFoundError:
-            return {}
+            return os.stat(self._path(name), follow_symlinks=False).st_size
+        except OSError:
+            return None
+
+    def names(self, pause: Callable[[], object]) -> set[str]:
+        """The names of all files; calls ``pause`` now and then."""
+        found: set[str] = set()
+        with suppress(FileNotFoundError), os.scandir(self._path(VALUES)) as entries:
+            for number, entry in enumerate(entries, 1):
+                name = os.path.join(VALUES, entry.name)
+                if is_value_name(name):
+                    found.add(name)
+                if not number % PAUSE_KEYS:
+                    pause()
+        return found
 
     def _make_folder(self) -> None:
         """Make the folder of the files, after bringing what the database has to the disk (some 10 ms).
@@ -194,14 +213,21 @@ def is_value_name(name: object) -> bool:
     return type(name) is str and _NAME.fullmatch(name) is not None
 
 
-def _write(path: str, value: bytes) -> None:
-    with open(os.open(path, _CREATE, _PRIVATE), "wb") as file:
-        file.write(value)
+def _write(path: str, name: str, value: bytes) -> ValueFile:
+    with open(os.open(path, _CREATE, _PRIVATE), "wb", buffering=0) as file:
+        left = memoryview(value)
+        while left:
+            left = left[file.write(left) :]
+        return ValueFile.of(name, file.fileno())
 
 
 def _read(path: str) -> bytes:
     with open(os.open(path, _READ), "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or status.st_size > CHUNK_BYTES:
-            raise sqlite3.DatabaseError(f"{path} is not a file of a value")
+        _refuse_others(path, file.fileno())
         return file.read()
+
+
+def _refuse_others(path: str, descriptor: int) -> None:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > CHUNK_BYTES:
+        raise sqlite3.DatabaseError(f"{path} is not a file of a value")

@@ -42,6 +42,15 @@ def test_a_chunk_comes_back_as_it_was(contents: list[bytes], time: int, first: i
     assert (list(chunk.contents), list(chunk.stamps)) == (contents, stamps)
 
 
+@pytest.mark.parametrize("size", [0, 10, 5000])
+def test_contents_of_any_size_have_one_format(size: int) -> None:
+    contents, stamps = [bytes([number]) * size for number in range(50)], [(50, 7)]
+    key = key_of(3, contents, stamps).pack()
+    value = encode_chunk(key, RAW, contents, stamps)
+    assert list(decode_chunk(key, value).contents) == contents
+    assert value[-4:] == crc32c(key + value[:-4]).to_bytes(4, "little")
+
+
 @given(CONTENTS, st.data())
 def test_any_flipped_bit_in_key_or_value_is_found(contents: list[bytes], data: st.DataObject) -> None:
     stamps = [(len(contents), 5)]

@@ -235,10 +235,11 @@ def test_values_that_can_be_read_stay_even_if_the_first_one_is_lost(left: Path) 
 
 
 def test_missing_values_that_were_stored_long_ago_are_not_given_up(left: Path) -> None:
+    with Log(left) as log:
+        log.write([(log.partition(b"another", ADDRESS), [b"stored today"])])
     files(left)[4].unlink()
     with database(left) as rows:
-        last = "SELECT max(key) FROM Cache WHERE filename IS NOT NULL"
-        rows.execute(f"UPDATE Cache SET store_time = store_time - 1000 WHERE key = ({last})")
+        rows.execute("UPDATE Cache SET store_time = store_time - 1000 WHERE filename IS NOT NULL")
         rows.commit()
         with Log(left) as log:
             partition = log.partition(b"hello", ADDRESS)

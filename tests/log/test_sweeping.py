@@ -1,0 +1,126 @@
+"""Files of values when a log is opened: the youngest are looked at, and all of them only after a kill."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from log.messages import ADDRESS, database, everything, files, large
+
+from dafka.log import DamagedError, Log, limits
+from dafka.log.sweeping import TIDY_NAME, leave_note, take_note
+
+STRAY = f"{0:032}.val"
+
+
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small logs leave a note as well."""
+    monkeypatch.setattr("dafka.log.sweeping.NOTED_ROWS", 1)
+
+
+@pytest.fixture
+def filled(folder: Path, noted: None) -> Path:
+    """A closed log of five values in files, with a file that no row names beside them."""
+    with Log(folder) as log:
+        for sequence in range(5):
+            log.write([(log.partition(b"hello", ADDRESS), large(sequence))])
+    (folder / "values" / STRAY).write_bytes(b"named by no row")
+    return folder
+
+
+def test_after_an_orderly_end_the_files_are_not_gone_through(filled: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dafka.log.storage.remove_unnamed", None)
+    with Log(filled) as log:
+        assert not (filled / TIDY_NAME).exists()
+        assert everything(log, log.partition(b"hello", ADDRESS)) == [m for n in range(5) for m in large(n)]
+    assert (filled / TIDY_NAME).exists()
+
+
+def test_the_files_that_a_kill_leaves_are_gone_through(filled: Path, tmp_path: Path):
+    with Log(filled) as log:
+        log.write([(log.partition(b"hello", ADDRESS), large(5))])
+        shutil.copytree(filled, tmp_path / "killed")
+    with Log(tmp_path / "killed") as log:
+        assert len(files(tmp_path / "killed")) == 6
+        assert len(everything(log, log.partition(b"hello", ADDRESS))) == len(large(0)) * 6
+
+
+def test_a_note_of_another_state_of_the_log_does_not_count(filled: Path):
+    note = (filled / TIDY_NAME).read_bytes()
+    with Log(filled) as log:
+        log.write([(log.partition(b"hello", ADDRESS), large(5))])
+    (filled / TIDY_NAME).write_bytes(note)  # as it may be back after a power cut
+    with Log(filled):
+        assert len(files(filled)) == 6
+
+
+def test_small_logs_leave_no_note(folder: Path):
+    with Log(folder) as log:
+        log.write([(log.partition(b"hello", ADDRESS), large(0))])
+    assert not (folder / TIDY_NAME).exists()
+    leave_note(str(folder), limits.NOTED_ROWS)
+    assert take_note(str(folder), limits.NOTED_ROWS)
+    assert not take_note(str(folder), limits.NOTED_ROWS)
+
+
+@pytest.mark.parametrize("strange", [b"", b"x" * 1000, b"-1"])
+def test_a_strange_note_is_none(filled: Path, strange: bytes):
+    (filled / TIDY_NAME).write_bytes(strange)
+    with Log(filled):
+        assert len(files(filled)) == 5
+
+
+def test_a_note_that_is_a_link_is_refused(filled: Path):
+    (filled / TIDY_NAME).unlink()
+    (filled / TIDY_NAME).symlink_to(filled / "cache.db")
+    with pytest.raises(Exception, match="symbolic link"):
+        Log(filled)
+
+
+@pytest.mark.parametrize("some_rows", [1, 2, 3, 5000])
+def test_only_the_last_rows_are_looked_at_for_lost_files(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, some_rows: int
+):
+    monkeypatch.setattr("dafka.log.database._SOME_ROWS", some_rows)
+    with Log(folder) as log:
+        for sequence in range(8):
+            log.write([(log.partition(b"hello", ADDRESS), large(sequence))], {("table", "one"): sequence})
+    with database(folder) as rows:
+        chunks = [row for (row,) in rows.execute("SELECT rowid FROM Cache WHERE filename IS NOT NULL")]
+        for number, row in enumerate(sorted(chunks)):
+            since = limits.LOST_SECONDS * (1.5 if number < 5 else 0.5) if number < 7 else 0.0
+            rows.execute("UPDATE Cache SET store_time = ? WHERE rowid = ?", (10_000 - since, row))
+        rows.execute("UPDATE Cache SET store_time = 20000 WHERE filename IS NULL")  # a table's, often written
+    by_age = _by_row(folder)
+    for name in by_age[4:]:
+        (folder / name).unlink()
+    looked: list[int] = []
+    with Log(folder, pause=lambda: looked.append(1)) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        assert partition.next_sequence == 5 * len(large(0))  # without the last three, which are young
+        with pytest.raises(DamagedError):
+            log.read(partition, 4 * len(large(0)), count=1, max_bytes=1)
+
+
+def test_lost_files_are_found_where_the_clock_was_set_back(folder: Path):
+    with Log(folder) as log:
+        for sequence in range(8):
+            log.write([(log.partition(b"hello", ADDRESS), large(sequence))])
+    with database(folder) as rows:
+        chunks = [row for (row,) in rows.execute("SELECT rowid FROM Cache WHERE filename IS NOT NULL")]
+        for number, row in enumerate(sorted(chunks)):
+            stored = 20_000 + number if number < 5 else 10_000 + number
+            rows.execute("UPDATE Cache SET store_time = ? WHERE rowid = ?", (stored, row))
+    for name in _by_row(folder)[4:]:
+        (folder / name).unlink()
+    with Log(folder) as log:
+        assert log.partition(b"hello", ADDRESS).next_sequence == 4 * len(large(0))
+
+
+def _by_row(folder: Path) -> list[str]:
+    with sqlite3.connect(folder / "cache.db") as rows:
+        select = "SELECT filename FROM Cache WHERE filename IS NOT NULL ORDER BY rowid"
+        return [name for (name,) in rows.execute(select)]
