@@ -1,6 +1,6 @@
 """What becomes of a broker or a node that its program dropped without closing it.
 
-What holds files, sockets and green threads lives in the hub, which does not know the object in the
+The part that holds files, sockets and green threads lives in the hub, which does not know the object in the
 program's hands. So the end of that object is noticed here, and what it stood for is closed with a
 ResourceWarning, as the standard library does it. Python shows that warning only where it is asked for, and
 whoever misses a broker needs a reason that can be found, so it is logged, too.

@@ -194,7 +194,7 @@ class Hub:
     # -- on the hub's thread --------------------------------------------------------------------
 
     def spawn(self, fn: Callable[..., Any], *args: Any) -> gevent.Greenlet:
-        """Start a green thread. What it raises is logged, never printed."""
+        """Start a green thread. Its exceptions are logged, never printed."""
         return gevent.spawn(_logged, fn, *args)
 
     def keep(self, fn: Callable[..., Any], *args: Any) -> gevent.Greenlet:

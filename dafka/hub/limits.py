@@ -19,3 +19,6 @@ PACE_ITEMS = 64
 """Items of such work between two looks at the clock."""
 TURN_WINDOW = 60.0
 """Seconds for which the longest turn is told, at least; twice that at most."""
+
+TICK_SECONDS = 0.005
+"""Waits for a flag that end by their time do so together with others, and so much later at most."""

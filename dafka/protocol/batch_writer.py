@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import repeat
 from operator import add, itemgetter
 
@@ -42,6 +43,7 @@ RECORD_OVERHEAD = 21  # most octets of length, attributes and deltas; kafka-pyth
 TIMESTAMP_LIMIT = 1 << 62  # so that the difference of two still is a 64-bit number
 
 _NULL = encode_varint(-1)
+_KNOWN_NAME = 100  # characters of a header's name that is kept with its length
 _UNIFORM_SHARE = 4  # records for each distinct timestamp that make the uniform layout pay
 _columns = tuple(map(itemgetter, range(4)))
 
@@ -274,12 +276,9 @@ def _key_fields(keys: list[bytes | None], table: list[bytes]) -> list[bytes]:
 def _header_field(headers: Headers, table: list[bytes]) -> bytes:
     if not headers:
         return b"\0"
-    pieces = [encode_varint(len(headers))]
+    pieces = [table[len(headers)] if len(headers) < TABLE_SIZE else encode_varint(len(headers))]
     for name, content in headers:
-        encoded = name.encode()
-        octets = len(encoded)
-        pieces.append(table[octets] if octets < TABLE_SIZE else encode_varint(octets))
-        pieces.append(encoded)
+        pieces.append(_known_name(name) if len(name) <= _KNOWN_NAME else _name_field(name))
         if content is None:
             pieces.append(_NULL)
         else:
@@ -287,3 +286,11 @@ def _header_field(headers: Headers, table: list[bytes]) -> bytes:
             pieces.append(table[octets] if octets < TABLE_SIZE else encode_varint(octets))
             pieces.append(content)
     return b"".join(pieces)
+
+
+def _name_field(name: str) -> bytes:
+    encoded = name.encode()
+    return encode_varint(len(encoded)) + encoded
+
+
+_known_name = lru_cache(maxsize=256)(_name_field)  # a program has few names of headers

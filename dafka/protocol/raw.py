@@ -4,8 +4,8 @@ ZPER keeps and serves messages in RAW form, each frame as ZMTP 2.0 writes it::
 
     flags (1 octet) | length (1 octet, or 8 octets big-endian if flags has LONG) | payload
 
-MORE is set in the flags of every frame of a message but the last. What is written here is canonical: the
-short form up to 254 octets, the long form beyond. Reading takes either form for any length.
+MORE is set in the flags of every frame of a message but the last. RAW form as it is written here is
+canonical: the short form up to 254 octets, the long form beyond. Reading takes either form for any length.
 
 A message is a record: one frame is a value without a key, two frames are key and value. More frames are a
 *marked* record: the header FRAMES says so, the value is the whole message in RAW form, and the key is its

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 
 class KnownStores:
-    """The stores that are connected now. Whoever carries the subscriptions keeps it up to date."""
+    """The stores that are connected now. The node that hears subscriptions keeps it up to date."""
 
     def __init__(self) -> None:
         self.present: set[bytes] = set()

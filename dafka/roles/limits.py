@@ -1,7 +1,7 @@
 """The bounds and times of the roles, in one place.
 
-Every table and buffer of a role ends at one of these. What does not fit is dropped and, where it matters,
-fetched later.
+Every table and buffer of a role ends at one of these. Anything that does not fit is dropped and, where it
+matters, fetched later.
 """
 
 from __future__ import annotations

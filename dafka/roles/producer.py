@@ -201,8 +201,7 @@ class ProducerRole:
         return []
 
     def peer_subscribed(self, now: float, prefix: bytes) -> list[Output]:
-        """Who has turned up may listen to HEADs, be a store that has more of the partition, or its other
-        producer."""
+        """A new peer may listen to HEADs, or be a store with more of the partition, or its other producer."""
         if prefix in (b"H", b"M", b"H" + self.topic, b"M" + self.topic):
             self.listened_to(now)
         return [] if self.claim is None else self.claim.peer_subscribed(now, prefix, self.first_retained)

@@ -4,7 +4,7 @@
 
     class Handler:
         def joined(self, peer): ...              # connected: peer.send(frames) works from now on
-        def messages(self, peer, messages): ...  # [[frame, ...], ...], in order
+        def messages(self, peer, messages): ...  # [(frame, ...), ...], in order
         def left(self, peer): ...                # disconnected; a next joined comes with another peer
 
     dealer = Dealer(hub, "tcp://127.0.0.1:5555", handler=Handler(), identity=b"me")

@@ -1,4 +1,4 @@
-"""What the name of a host says."""
+"""Hosts: which are this machine alone, and how an address is written."""
 
 from __future__ import annotations
 
@@ -13,3 +13,8 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def host_and_port(host: str, port: int) -> str:
+    """``HOST:PORT``, with IPv6 addresses in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -39,7 +39,9 @@ REASON_SECONDS = 60.0
 # -- receiving ----------------------------------------------------------------------------------
 
 READ_OCTETS = 64 * 1024
-"""Read at once from a peer."""
+"""Read at once from a peer of which much comes ..."""
+READ_FIRST_OCTETS = 16 * 1024
+"""... and from one of which little comes: the system makes room for all that is asked for."""
 READ_LEAST_OCTETS = 4 * 1024
 """The same where many peers are read."""
 RECEIVED_OCTETS = 256 * 1024 * 1024

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -192,7 +193,12 @@ class Outbox:
         if len(buffers) == 1 or len(buffers[0]) >= most:
             sent = self._socket.send(memoryview(buffers[0])[:most])
         else:
-            some = [buffers[index] for index in range(min(len(buffers), limits.BUFFERS_AT_ONCE))]
+            some, size = list[bytes | memoryview](), 0
+            for buffer in islice(buffers, limits.BUFFERS_AT_ONCE):
+                some.append(buffer)
+                size += len(buffer)
+                if size >= most:
+                    break
             sent = self._socket.sendmsg(some)
         self.progressed = time.monotonic()
         self.octets -= sent

@@ -18,7 +18,7 @@ from dafka.sockets.outbox import Outbox
 from dafka.sockets.shared import Shared
 from dafka.sockets.tcp import prepare
 from dafka.zmtp.connection import Cancel, Connection, Established, Event, Messages, Options, Ping, Subscribe
-from dafka.zmtp.cutting import Taker
+from dafka.zmtp.cutting import Frames, Taker
 from dafka.zmtp.encoding import Message, encode
 from dafka.zmtp.errors import ProtocolError
 
@@ -31,7 +31,7 @@ class Pattern(Protocol):
     def joined(self, peer: Peer) -> None:
         """The handshake is complete; the first call for a peer."""
 
-    def messages(self, peer: Peer, messages: list[list[bytes]]) -> None:
+    def messages(self, peer: Peer, messages: list[Frames]) -> None:
         """Messages have arrived. While this waits, the peer is not read."""
 
     def subscribed(self, peer: Peer, prefix: bytes) -> None:
@@ -64,6 +64,8 @@ class Peer:
         """Since when the peer's next octets are waited for; None while received ones are handled."""
         self.emptied = 0.0
         """When all that had come was read and handled."""
+        self.reads = limits.READ_FIRST_OCTETS
+        """Octets read at once, as far as there is room: more while much comes."""
         self.ttl = 0.0  # of the last PING
         self.began = time.monotonic()
         self._shared = shared
@@ -208,7 +210,7 @@ class Peer:
         shared, connection = self._shared, self._connection
         budget, receive = shared.budget, self.socket._sock.recv
         while not self._closed:
-            size = budget.next_read(self)
+            size = min(budget.next_read(self), self.reads)
             if connection.sealer is not None:
                 size = min(size, limits.SEALED_READ_OCTETS)
             try:
@@ -222,6 +224,10 @@ class Peer:
                 return  # it has disconnected
             if not octets:
                 return
+            if len(octets) == size:
+                self.reads = 2 * size
+            elif 4 * len(octets) < size:
+                self.reads = max(size // 2, limits.READ_FIRST_OCTETS)
             shared.octets_in += len(octets)
             self._in_hand = connection.held + len(octets)
             budget.charge(self, self._in_hand)

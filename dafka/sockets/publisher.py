@@ -30,6 +30,7 @@ from dafka.sockets.peer import Peer
 from dafka.sockets.shared import USUAL, Bounds
 from dafka.zmtp import limits as zmtp_limits
 from dafka.zmtp.connection import Options
+from dafka.zmtp.cutting import Frames
 from dafka.zmtp.encoding import Message
 from dafka.zmtp.mechanisms import MakeMechanism
 from dafka.zmtp.subscriptions import USUAL as USUAL_SUBSCRIPTIONS
@@ -37,7 +38,7 @@ from dafka.zmtp.subscriptions import Most, Subscriptions
 
 
 class Watcher(Protocol):
-    """Who wants to know of subscriptions. It is called in the peer's green thread, which may wait."""
+    """The user of a publisher, told of subscriptions in the peer's green thread, which may wait."""
 
     def allows(self, peer: Peer, prefix: bytes) -> bool:
         """Whether a peer may subscribe; what it may not counts for nothing."""
@@ -123,7 +124,7 @@ class _Pattern:
     def joined(self, peer: Peer) -> None:
         pass  # it gets nothing before it subscribes
 
-    def messages(self, peer: Peer, messages: list[list[bytes]]) -> None:
+    def messages(self, peer: Peer, messages: list[Frames]) -> None:
         pass  # a PUB has no use for them
 
     def subscribed(self, peer: Peer, prefix: bytes) -> None:

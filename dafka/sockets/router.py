@@ -4,7 +4,7 @@ The whole of its use::
 
     class Handler:
         def joined(self, peer): ...              # peer.identity, peer.socket_type, ...; peer.data is yours
-        def messages(self, peer, messages): ...  # [[frame, ...], ...], in order
+        def messages(self, peer, messages): ...  # [(frame, ...), ...], in order
         def left(self, peer): ...                # the last call for a peer that has joined
 
     router = Router(hub, listening.bind("127.0.0.1", 0), handler=Handler())
@@ -45,17 +45,18 @@ from dafka.sockets.accepting import Accepting
 from dafka.sockets.peer import Peer
 from dafka.zmtp import limits as zmtp_limits
 from dafka.zmtp.connection import Options
+from dafka.zmtp.cutting import Frames
 from dafka.zmtp.mechanisms import MakeMechanism
 
 TYPES = (b"ROUTER", b"PULL", b"PUSH")
 
 
 class Handler(Protocol):
-    """Who uses a Router."""
+    """The user of a Router: what it does with peers and messages."""
 
     def joined(self, peer: Peer) -> None: ...
 
-    def messages(self, peer: Peer, messages: list[list[bytes]]) -> None: ...
+    def messages(self, peer: Peer, messages: list[Frames]) -> None: ...
 
     def left(self, peer: Peer) -> None: ...
 

@@ -4,7 +4,7 @@
 
     class Handler:
         def joined(self, peer): ...              # connected, and told of all subscriptions
-        def messages(self, peer, messages): ...  # [[frame, ...], ...], in order
+        def messages(self, peer, messages): ...  # [(frame, ...), ...], in order
         def left(self, peer): ...                # disconnected; it is connected to again
 
     subscriber = Subscriber(hub, handler=Handler())

@@ -67,16 +67,17 @@ def accept(socket: Any, context: ssl.SSLContext, seconds: float) -> TlsSocket:
 
     Waits as a green thread. Raises :class:`HandshakeError`, which says what was wrong; the socket is closed.
     """
-    return _shake_hands(socket, context, seconds, server_side=True)
+    return TlsSocket(handshake(socket, context, seconds, server_side=True))
 
 
 def connect(socket: Any, context: ssl.SSLContext, host: str, seconds: float) -> TlsSocket:
     """TLS with the server that a socket is connected to. As :func:`accept`."""
     name = host if context.check_hostname or ssl.HAS_SNI else None
-    return _shake_hands(socket, context, seconds, server_side=False, server_hostname=name)
+    return TlsSocket(handshake(socket, context, seconds, server_side=False, server_hostname=name))
 
 
-def _shake_hands(socket: Any, context: ssl.SSLContext, seconds: float, **options: Any) -> TlsSocket:
+def handshake(socket: Any, context: ssl.SSLContext, seconds: float, **options: Any) -> SSLSocket:
+    """As :func:`accept` and :func:`connect`, with ``options`` of gevent's SSLSocket, which is returned."""
     idle = socket.gettimeout()
     secured: Any = socket
     try:
@@ -94,7 +95,7 @@ def _shake_hands(socket: Any, context: ssl.SSLContext, seconds: float, **options
     except BaseException:
         listening.close(secured)
         raise
-    return TlsSocket(secured)
+    return secured
 
 
 def _finish(socket: SSLSocket) -> None:

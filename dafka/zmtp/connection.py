@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dafka.zmtp import limits
 from dafka.zmtp.commands import Command, decode_command, decode_reason, encode_command
-from dafka.zmtp.cutting import Cutter, Taker
+from dafka.zmtp.cutting import Cutter, Frames, Taker
 from dafka.zmtp.encoding import header
 from dafka.zmtp.errors import HandshakeError, ProtocolError, RefusedError, TooLargeError
 from dafka.zmtp.greeting import Greeting
@@ -52,7 +52,7 @@ class Established(NamedTuple):
 class Messages(NamedTuple):
     """Messages, in order, each with at least one frame; and how many the connection's taker has taken."""
 
-    messages: list[list[bytes]]
+    messages: list[Frames]
     taken: int = 0
 
 
@@ -326,7 +326,7 @@ class Connection:
             if body is not None:
                 self._take_command(decode_command(body), events)
 
-    def _take_subscriptions(self, messages: list[list[bytes]], events: list[Event]) -> None:
+    def _take_subscriptions(self, messages: list[Frames], events: list[Event]) -> None:
         """Subscriptions as ZMTP 2.0 and 3.0 have them: messages that begin with an octet 1 or 0."""
         for message in messages:
             first = message[0]

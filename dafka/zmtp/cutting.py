@@ -9,7 +9,7 @@ messages as have the same headers are then cut without looking at each.
 A frame longer than what has arrived is collected in a buffer that grows with the octets that arrive, whatever
 length is announced.
 
-Who knows more about a stream than that its headers are alike may take messages out of the buffer itself
+A user that knows more about a stream than that its headers are alike may take messages out of the buffer
 (:class:`Taker`); what it leaves is cut here.
 """
 
@@ -23,6 +23,9 @@ from dafka.zmtp.errors import FramingError, ProtocolError, TooLargeError
 
 MORE, LONG, COMMAND = 0x01, 0x02, 0x04
 _FLAGS = frozenset({0, MORE, LONG, MORE | LONG, COMMAND, COMMAND | LONG})
+
+Frames = tuple[bytes, ...]
+"""A message. Of many that wait somewhere, tuples of bytes are no work for Python's garbage collector."""
 
 
 class Taker(Protocol):
@@ -79,11 +82,11 @@ class Cutter:
                 self.pending = not self._missing
                 return
             self._long.write(memoryview(octets)[: self._missing])
-            octets = octets[self._missing :]
-            self._missing = 0
-        if self._position < len(self._buffer):
-            octets = self._buffer[self._position :] + octets
-        self._buffer, self._position = octets, 0
+            self._buffer, self._position, self._missing = octets, self._missing, 0
+        elif self._position < len(self._buffer):
+            self._buffer, self._position = self._buffer[self._position :] + octets, 0
+        else:
+            self._buffer, self._position = octets, 0
         self.pending = True
 
     def take_rest(self) -> bytes:
@@ -92,12 +95,12 @@ class Cutter:
         self._buffer, self._position, self.pending = b"", 0, False
         return rest
 
-    def cut(self, most: int) -> tuple[list[list[bytes]], bytes | None]:
+    def cut(self, most: int) -> tuple[list[Frames], bytes | None]:
         """Up to ``most`` messages, in order, and the body of the command behind them, if one comes next.
 
         Raises FramingError and TooLargeError, which leave the connection without use.
         """
-        messages: list[list[bytes]] = []
+        messages: list[Frames] = []
         self.taken = 0
         if self._long is not None:
             if self._missing:
@@ -168,7 +171,7 @@ class Cutter:
                     messages.append(self._take())
                     room = self.max_octets
                 else:
-                    messages.append([body])
+                    messages.append((body,))
                 position = after
                 if unlike:
                     unlike -= 1
@@ -189,7 +192,7 @@ class Cutter:
         return messages, command
 
     @staticmethod
-    def _run(buffer: bytes, begin: int, end: int, messages: list[list[bytes]], most: int) -> int:
+    def _run(buffer: bytes, begin: int, end: int, messages: list[Frames], most: int) -> int:
         """Cut the messages that have the headers of the one from ``begin`` to ``end``; where they end."""
         stride = end - begin
         count = min((len(buffer) - end) // stride, most - len(messages))
@@ -211,7 +214,7 @@ class Cutter:
         columns = [
             [buffer[place : place + size] for place in range(at, at + last, stride)] for at, size in bodies
         ]
-        messages += map(list, zip(*columns, strict=True))
+        messages += zip(*columns, strict=True)
         return end + last
 
     def _grow(self, flags: int, begun: memoryview, size: int) -> None:
@@ -226,6 +229,6 @@ class Cutter:
         self._frames.append(frame)
         self._octets += len(frame)
 
-    def _take(self) -> list[bytes]:
+    def _take(self) -> Frames:
         frames, self._frames, self._octets = self._frames, [], 0
-        return frames
+        return tuple(frames)

@@ -61,7 +61,7 @@ class Subscriptions(Generic[Peer]):
         own[prefix] += 1
 
     def cancel(self, peer: Peer, prefix: bytes) -> bool:
-        """A peer takes one subscription back. What it has not subscribed to is ignored.
+        """A peer takes one subscription back. Others than those that it has are ignored.
 
         Whether nobody is subscribed to it any more.
         """
@@ -76,7 +76,7 @@ class Subscriptions(Generic[Peer]):
         return prefix not in self._peers
 
     def forget(self, peer: Peer) -> list[bytes]:
-        """A peer has left. What nobody is subscribed to any more."""
+        """A peer has left. Returns the prefixes to which nobody is subscribed any more."""
         left = []
         for prefix in self._counts.pop(peer, ()):
             self._drop(peer, prefix)

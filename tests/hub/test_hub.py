@@ -264,7 +264,7 @@ def test_a_producer_of_before_a_fork_refuses_records_in_the_child():
     )
 
 
-def test_ctrl_c_at_the_interpreters_exit_is_no_traceback(monkeypatch):
+def test_ctrl_c_at_the_interpreters_exit_prints_no_traceback(monkeypatch):
     def interrupted() -> None:
         raise KeyboardInterrupt
 

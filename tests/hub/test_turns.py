@@ -44,13 +44,13 @@ def test_a_turn_that_blocks_is_seen_by_the_clock_alone():
 
 
 @each_time
-def test_waiting_as_a_green_thread_is_no_turn():
+def test_waiting_as_a_green_thread_is_not_a_turn():
     _, cpu = gauged(gevent.sleep, 0.1)
     no_long_turn(cpu, 0.04)
 
 
 @each_time
-def test_what_is_computed_aside_is_no_turn():
+def test_what_is_computed_aside_is_not_a_turn():
     _, cpu = gauged(BATCHES.run, burn, 0.1)
     no_long_turn(cpu, 0.04)
 

@@ -36,6 +36,8 @@ def records_of(count: int, value: bytes = b"x" * 100, step: int = 0) -> list[Rec
 @example([(NOW, None, b"v", [("", None), ("", b"")])])
 @example([(NOW, b"k" * 70_000, b"v" * 70_000, [("n" * 70_000, b"c" * 70_000)])])
 @example([(NOW, None, b"first", ()), (NOW - 10**9, None, b"long before", ()), (NOW + 10**12, b"", None, ())])
+@example([(NOW, None, b"v", [("n" * length, b"c"), ("\xe4" * length, None)]) for length in (1, 100, 101)])
+@example([(NOW, None, b"v", [("n", b"c")] * 200)])
 @example(records_of(9000))
 @example(records_of(9000, step=1))
 @example(records_of(300, b"x" * 65_525))

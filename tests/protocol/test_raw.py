@@ -202,7 +202,7 @@ def test_other_headers_change_nothing(pairs):
     assert raw.messages_of_records(keys, values, headers) == raw.messages_of_records(keys, values, none)
 
 
-def test_no_messages_are_no_octets():
+def test_no_messages_take_no_octets():
     assert raw.encode_messages([]) == b""
     assert raw.message_sizes([]) == []
     assert raw.octets_of_records([], [], []) == b""

@@ -363,7 +363,7 @@ def test_a_rival_hears_of_this_one():
     ]
 
 
-def test_the_last_word_of_a_producer_that_was_closed_is_no_rival():
+def test_the_last_word_of_a_producer_that_was_closed_is_not_a_rival():
     bench = Bench(STORE)
     bench.run(0.25)
     bench.hear(Claim(ME, HIGHER, TOPIC, 0, numbering=True))
@@ -373,7 +373,7 @@ def test_the_last_word_of_a_producer_that_was_closed_is_no_rival():
     assert (bench.claim.rival, bench.claim.found) == (b"", Position(3, 0))
 
 
-def test_claims_to_other_partitions_and_its_own_are_no_rivals():
+def test_claims_to_other_partitions_and_its_own_are_not_rivals():
     bench = Bench(STORE)
     bench.run(0.25)
     for _ in range(5):

@@ -54,13 +54,14 @@ class Recorder:
     def joined(self, peer: Peer) -> None:
         self.peers.append(peer)
 
-    def messages(self, peer: Peer, messages: list[list[bytes]]) -> None:
+    def messages(self, peer: Peer, messages: list[tuple[bytes, ...]]) -> None:
         self.waiting += 1
         self.hold.wait()
         self.waiting -= 1
-        self.received += [(peer, message) for message in messages]
+        taken = list(map(list, messages))
+        self.received += [(peer, message) for message in taken]
         if self.answer is not None:
-            answers = [self.answer(peer, message) for message in messages]
+            answers = [self.answer(peer, message) for message in taken]
             peer.send_many([answer for answer in answers if answer is not None])
 
     def left(self, peer: Peer) -> None:

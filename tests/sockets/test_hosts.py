@@ -1,10 +1,10 @@
-"""Which hosts are this machine alone."""
+"""Which hosts are this machine alone, and how an address is written."""
 
 from __future__ import annotations
 
 import pytest
 
-from dafka.sockets.hosts import is_loopback
+from dafka.sockets.hosts import host_and_port, is_loopback
 
 
 @pytest.mark.parametrize("host", ["localhost", "LocalHost", "127.0.0.1", "127.9.9.9", "::1"])
@@ -17,3 +17,11 @@ def test_these_are(host: str) -> None:
 )
 def test_these_may_not_be(host: str) -> None:
     assert not is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    ("host", "written"),
+    [("localhost", "localhost:9092"), ("10.0.0.1", "10.0.0.1:9092"), ("::1", "[::1]:9092")],
+)
+def test_the_port_is_behind_the_host_and_an_ipv6_address_is_in_brackets(host: str, written: str) -> None:
+    assert host_and_port(host, 9092) == written

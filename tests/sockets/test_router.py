@@ -7,6 +7,8 @@ import zmq
 from sockets.serving import Recorder, client, in_hub, router
 from timing import until
 
+from dafka.sockets import limits
+
 
 @pytest.mark.parametrize("all_identities", [True, False], ids=["zmtp-2", "zmtp-3"])
 def test_a_dealer_sends_and_gets_answers(all_identities: bool):
@@ -48,6 +50,19 @@ def test_a_push_tells_its_identity():
         until(lambda: len(recorder.received) == 1000)
     assert recorder.messages_of == {b"logger-1": [[b"%d" % number] for number in range(1000)]}
     assert recorder.peers[0].socket_type == b"PUSH"
+
+
+def test_a_peer_is_read_in_larger_pieces_while_it_sends_much():
+    recorder = Recorder()
+    with router(recorder) as served, client(zmq.PUSH, served.endpoint, b"logger-2") as push:
+        push.send(bytes(8 * 1024 * 1024))
+        until(lambda: len(recorder.received) == 1)
+        peer = recorder.peers[0]
+        assert peer.reads > limits.READ_FIRST_OCTETS
+        for number in range(20):
+            push.send(b"one at a time")
+            until(lambda count=number + 2: len(recorder.received) == count)
+        assert peer.reads == limits.READ_FIRST_OCTETS
 
 
 def test_a_pull_is_known_by_its_handshake_and_gets_messages():

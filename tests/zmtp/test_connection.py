@@ -46,12 +46,12 @@ STREAMS = {
     "3.0": (
         PUB,
         GREETING_30 + ready(b"XSUB") + message(b"\x01topic") + message(b"\x00topic") + message(b"upstream"),
-        [Subscribe(b"topic"), Cancel(b"topic"), Messages([[b"upstream"]])],
+        [Subscribe(b"topic"), Cancel(b"topic"), Messages([(b"upstream",)])],
     ),
     "2.0": (
         PUB,
         greeting_2(2) + message(b"\x01") + message(b"\x00") + message(b"\x01two", b"frames"),
-        [Subscribe(b""), Cancel(b""), Messages([[b"\x01two", b"frames"]])],
+        [Subscribe(b""), Cancel(b""), Messages([(b"\x01two", b"frames")])],
     ),
     "router": (
         ROUTER,
@@ -65,17 +65,17 @@ STREAMS = {
         + command(b"\x04PONGcontext")
         + message(b"end"),
         [
-            Messages([[b"\x01not a subscription"]]),
-            Messages([[b"a", b"", b"b" * 300]]),
-            *[Messages([[b"x"]])] * 5,
+            Messages([(b"\x01not a subscription",)]),
+            Messages([(b"a", b"", b"b" * 300)]),
+            *[Messages([(b"x",)])] * 5,
             Pong(b"context"),
-            Messages([[b"end"]]),
+            Messages([(b"end",)]),
         ],
     ),
     "router 2.0": (
         ROUTER,
         greeting_2(3, b"identity") + message(b"", b"request") * 3,
-        [Messages([[b"", b"request"]])] * 3,
+        [Messages([(b"", b"request")])] * 3,
     ),
 }
 
@@ -148,7 +148,7 @@ def test_events_in_front_of_an_error_are_returned_first_however_it_was_torn():
             for octet in (octets[position:], b"", b"", b""):
                 found += server.receive(octet)
         messages = [one for event in found if isinstance(event, Messages) for one in event.messages]
-        assert messages == [[b"a"]] * 3
+        assert messages == [(b"a",)] * 3
         with pytest.raises(ProtocolError, match="flags"):
             server.receive(b"more")
 
@@ -230,5 +230,5 @@ def test_mutated_octets_raise_nothing_but_protocol_errors():
 def test_frames_of_a_user_have_no_meaning_to_the_connection():
     server = Connection(ROUTER)
     established(server, GREETING_31 + ready(b"DEALER"))
-    assert received(server, frame(b"\x04PING\x00\x00")) == [Messages([[b"\x04PING\x00\x00"]])]
+    assert received(server, frame(b"\x04PING\x00\x00")) == [Messages([(b"\x04PING\x00\x00",)])]
     assert server.take_output() == b""

@@ -101,7 +101,7 @@ def test_messages_pass_in_both_directions_however_octets_are_torn(seed):
         for _ in range(20)
     ]
     for side, peer in ((one, other), (other, one)):
-        received: list[list[bytes]] = []
+        received: list[tuple[bytes, ...]] = []
         for piece in pieces(seal(side, *messages), torn):
             received += [
                 message
@@ -109,7 +109,7 @@ def test_messages_pass_in_both_directions_however_octets_are_torn(seed):
                 if isinstance(event, Messages)
                 for message in event.messages
             ]
-        assert received == messages
+        assert received == list(map(tuple, messages))
 
 
 def test_subscriptions_are_commands_under_encryption_too():
@@ -185,7 +185,7 @@ def test_frames_that_somebody_has_tampered_with(what):
         octets = first + third + second
     else:
         octets = first + seal(established()[0], [b"x"])
-    got: list[list[bytes]] = []
+    got: list[tuple[bytes, ...]] = []
     with pytest.raises(ProtocolError) as caught:
         events = other.receive(octets)
         while True:
@@ -193,7 +193,7 @@ def test_frames_that_somebody_has_tampered_with(what):
             assert other.pending
             events = other.receive(b"")
     assert caught.value.cause == "curve"
-    assert got == [[b"0"], [b"2"]] if what == "left out of its place" else got == [[b"0"]]
+    assert got == [(b"0",), (b"2",)] if what == "left out of its place" else got == [(b"0",)]
 
 
 def test_a_plain_message_behind_the_handshake_is_refused():
@@ -239,7 +239,7 @@ def test_of_a_handshake_that_is_changed_somewhere_comes_a_named_error_or_the_sam
         return
     if one.established and other.established:
         assert other.established.key == CLIENT.public
-        assert take(other, seal(one, [PLAIN])) == [Messages([[PLAIN]])]
+        assert take(other, seal(one, [PLAIN])) == [Messages([(PLAIN,)])]
 
 
 @pytest.mark.parametrize("size", range(0, 250, 10))

@@ -71,7 +71,7 @@ def test_versions_and_what_has_no_significance(greeting: bytes, version: tuple[i
 def test_a_server_speaks_2_0_with_a_peer_of_2_0():
     server = Connection(ROUTER)
     events = received(server, greeting_2(5, b"me") + message(b"a", b"b"))
-    assert events == [Established(b"DEALER", b"ROUTER", b"me", (2, 0), {}), Messages([[b"a", b"b"]])]
+    assert events == [Established(b"DEALER", b"ROUTER", b"me", (2, 0), {}), Messages([(b"a", b"b")])]
     assert server.take_output() == b"\xff" + bytes(7) + b"\x01\x7f" + b"\x01" + b"\x06" + b"\x00\x00"
 
 
@@ -202,7 +202,7 @@ def test_plain_lets_in_who_knows_the_password():
     assert [type(event) for event in to_client + to_server] == [Established, Established]
     assert server.established is not None
     assert server.established.identity == b"me"
-    assert received(server, b"".join(encode([b"a"]))) == [Messages([[b"a"]])]
+    assert received(server, b"".join(encode([b"a"]))) == [Messages([(b"a",)])]
 
 
 def test_plain_refuses_others():

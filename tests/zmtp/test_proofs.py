@@ -86,7 +86,7 @@ def test_a_proof_is_for_one_client_and_one_connection(field: str):
 
 
 @pytest.mark.parametrize("value", [b"", b"x", bytes(64), b"\1" + bytes(63), bytes(65), b"\xff" * 64])
-def test_octets_that_are_no_proof_prove_nothing(value: bytes):
+def test_octets_that_are_not_a_proof_prove_nothing(value: bytes):
     assert proven_by(value, CLIENT.secret, Between(CLIENT.public, pair().public, pair().public)) == b""
 
 

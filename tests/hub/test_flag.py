@@ -1,0 +1,91 @@
+"""A flag: who waits for it hears of it, or goes on when the time is over."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import gevent
+
+from dafka.hub.flag import Flag
+
+
+def begun(function, *arguments):
+    """A green thread that has begun to wait."""
+    green = gevent.spawn(function, *arguments)
+    gevent.sleep(0)
+    return green
+
+
+def test_everybody_who_waits_is_woken_and_later_ones_do_not_wait_until_it_is_cleared():
+    flag = Flag()
+    waiting = [begun(flag.wait, 100) for _ in range(3)]
+    flag.set()
+    flag.set()
+    assert [green.get(timeout=30) for green in waiting] == [True] * 3
+    assert flag.wait(100)
+    flag.clear()
+    assert not flag.wait(0)
+    another = begun(flag.wait, 100)
+    assert not another.dead
+    flag.set()
+    assert another.get(timeout=30)
+
+
+def test_a_wait_ends_with_its_time_and_leaves_nothing_behind():
+    flag = Flag()
+    began = time.monotonic()
+    waiting = [gevent.spawn(flag.wait, 0.02) for _ in range(3)]
+    assert [green.get(timeout=30) for green in waiting] == [False] * 3
+    assert time.monotonic() - began >= 0.015
+    assert flag._waiting == []
+
+
+def test_who_is_killed_while_it_waits_is_forgotten():
+    flag = Flag()
+    dying, living = begun(flag.wait, 100), begun(flag.wait, 100)
+    dying.kill()
+    flag.set()
+    assert living.get(timeout=30)
+    assert flag._waiting == []
+
+
+def test_a_flag_that_is_cleared_before_who_waits_goes_on_has_woken_it_all_the_same():
+    flag = Flag()
+    waiting = begun(flag.wait, 100)
+    flag.set()
+    flag.clear()
+    assert waiting.get(timeout=30)
+
+
+def test_time_and_flag_in_the_same_moment_wake_once():
+    for _ in range(50):
+        flag = Flag()
+        waiting = [gevent.spawn(flag.wait, 0.001) for _ in range(5)]
+        setting = gevent.spawn_later(0.001, flag.set)
+        gevent.joinall([*waiting, setting], timeout=30)
+        assert all(type(green.value) is bool for green in waiting)
+
+
+def test_very_many_whose_time_ends_at_once_are_woken_in_turns_of_milliseconds(monkeypatch):
+    monkeypatch.setattr("dafka.hub.flag.limits.PACE_SECONDS", 0.0)  # one in each turn
+    flag = Flag()
+    turns = []
+    waiting = [gevent.spawn(flag.wait, 0.02) for _ in range(50)]
+    counting = gevent.get_hub().loop.check()
+    counting.start(lambda: turns.append(sum(green.dead for green in waiting)))
+    gevent.joinall(waiting, timeout=30)
+    counting.close()
+    assert [green.value for green in waiting] == [False] * 50
+    assert max(after - before for before, after in pairwise([0, *turns])) <= 3
+
+
+def test_a_shorter_wait_than_those_before_ends_before_them():
+    flag = Flag()
+    order = []
+    waiting = [
+        gevent.spawn(lambda seconds=seconds: (flag.wait(seconds), order.append(seconds)))
+        for seconds in (0.12, 0.06, 0.001, 0.09)
+    ]
+    gevent.joinall(waiting, timeout=30)
+    assert order == [0.001, 0.06, 0.09, 0.12]
