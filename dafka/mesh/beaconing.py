@@ -97,6 +97,7 @@ class Beaconing:
 
     def read(self) -> bool:
         """Read what the towers say; whether there was something."""
+        self._out.look()
         messages = self._in.receive(limits.ROUND_MESSAGES)
         self.heard = self.heard or bool(messages)
         now, refused = time.monotonic(), self._role.refused
@@ -118,6 +119,11 @@ class Beaconing:
         if self._role.refused > refused:
             self._discarded.add("peer-table", self._role.refused - refused)
         return bool(messages)
+
+    @property
+    def known(self) -> dict[bytes, bytes]:
+        """The endpoint of each peer by the address of its beacon."""
+        return self._role.peers
 
     def target_of(self, address: bytes) -> str | None:
         """The endpoint that is connected for the peer whose beacon has this address."""

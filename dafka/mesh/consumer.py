@@ -20,6 +20,7 @@ from dafka.hub.hub import Hub, Waiter, get_hub
 from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, topic_name
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
+from dafka.mesh.inbox import AllRuns, Inbox, NewestRuns
 from dafka.mesh.position_file import PositionFile
 from dafka.mesh.record import BatchError, Record, batch_records, is_batch, raw_records
 from dafka.mesh.watch import Watch
@@ -53,6 +54,9 @@ class Consumer:
     goes on there. Only one consumer has a file at a time. ``start`` goes before it; a partition that it does
     not name, because nothing of it was handed out yet, begins by ``offset_reset``.
 
+    ``latest_only``: of each partition only the newest record is handed out, as ZMQ_CONFLATE has it: a new one
+    takes the place of the one that nobody has taken yet. A slow consumer misses records and is never behind.
+
     Iterating blocks until the next record comes and ends when the consumer is closed;
     :meth:`poll` has a timeout. Raises :class:`InvalidTopicError`, :class:`InvalidAddressError`, ValueError,
     :class:`PositionFileError`.
@@ -66,6 +70,7 @@ class Consumer:
         offset_reset: str = "latest",
         start: Mapping[str, int] | None = None,
         positions: str | os.PathLike[str] | None = None,
+        latest_only: bool = False,
         address: str | None = None,
         **mesh: Any,
     ) -> None:
@@ -82,13 +87,15 @@ class Consumer:
         self._file = None if positions is None else PositionFile(positions)
         self._positions = {} if self._file is None else dict(self._file.positions)
         kept = {check_address(partition): sequence for partition, sequence in self._positions.items()}
+        self._latest_only = latest_only
         self._tower = tower  # one that nobody else has runs as long as this node
         self.address = octets.decode()
         self._records: Iterator[Record] = iter(())
         self._hub = get_hub()
         role = ConsumerRole(octets, offset_reset=offset_reset, offsets=kept | starts)
         try:
-            self._node = self._hub.run(ConsumerNode, self._hub, options, role)
+            inbox = NewestRuns() if latest_only else AllRuns()
+            self._node = self._hub.run(ConsumerNode, self._hub, options, role, inbox)
         except BaseException:
             self._leave_file()
             raise
@@ -189,7 +196,8 @@ class Consumer:
             run = node.take()
             if run is not None:
                 # A chain, because an iteration that is left would close a generator, and its rest be lost.
-                self._records = chain(_records_of(run) if self._file is None else self._followed(run))
+                records = _records_of(run) if self._file is None else self._followed(run)
+                self._records = iter(deque(records, maxlen=1)) if self._latest_only else chain(records)
                 return True
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
@@ -197,7 +205,6 @@ class Consumer:
             self._hub.check()
             node.wait(left)
         return False
-
 
     def _followed(self, run: Deliver) -> Iterator[Record]:
         """The records of a run; before each is handed out, where to go on behind it."""
@@ -251,16 +258,17 @@ class ConsumerNode(Node):
 
     hello_ids = b"W"
 
-    def __init__(self, hub: Hub, options: EndpointOptions, role: ConsumerRole) -> None:
+    def __init__(self, hub: Hub, options: EndpointOptions, role: ConsumerRole, inbox: Inbox) -> None:
         self.closed = False
         self.gaps: deque[Gap] = deque(maxlen=limits.GAPS_KEPT)
         self._hub = hub
         self._role = role
         self._watch = Watch(f"the consumer {address_name(role.address)}", role)
-        self._inbox: deque[Deliver] = deque()
+        self._inbox = inbox
         self._waiter: Waiter | None = None
         self._records = self._bytes = 0  # in the inbox, or taken and not yet reported back
         self._delivered = self._delivered_bytes = 0  # ever
+        self._replaced = self._replaced_bytes = 0  # in the inbox, since the role was told of its room
         self._lost = 0
         self._behind = 0.0  # when published records may last have waited, while that is of interest
         self._taken_records = self._taken_bytes = 0  # touched by the user's thread only
@@ -274,9 +282,8 @@ class ConsumerNode(Node):
 
     def take(self) -> Deliver | None:
         """The next run, or None."""
-        try:
-            run = self._inbox.popleft()
-        except IndexError:
+        run = self._inbox.take()
+        if run is None:
             return None
         self._taken_records += len(run.contents)
         self._taken_bytes += sum(map(len, run.contents))
@@ -299,6 +306,10 @@ class ConsumerNode(Node):
         waiter.close()
 
     # -- the hub --------------------------------------------------------------------------------
+
+    @property
+    def known_as(self) -> bytes:
+        return self._role.address
 
     def metrics(self) -> dict[str, Any]:
         role = self._role
@@ -372,11 +383,13 @@ class ConsumerNode(Node):
         for output in outputs:
             if isinstance(output, Deliver):
                 count, size = len(output.contents), sum(map(len, output.contents))
-                self._records += count
-                self._bytes += size
                 self._delivered += count
                 self._delivered_bytes += size
-                self._inbox.append(output)
+                records, octets = self._inbox.put(output)
+                self._records += records
+                self._bytes += octets
+                self._replaced += count - records
+                self._replaced_bytes += size - octets
                 delivered = True
             elif isinstance(output, Hold):
                 rest = output.run
@@ -396,6 +409,10 @@ class ConsumerNode(Node):
             self._endpoint.publish(self, to_publish)
         if delivered:
             self._wake()
+        # The role takes what was replaced for what still waits, until it is told of the room anew.
+        if self._replaced > limits.ROOM_RECORDS // 4 or self._replaced_bytes > limits.ROOM_BYTES // 4:
+            self._replaced = self._replaced_bytes = 0
+            self._hub.post(self._set_room)
         return rest
 
     def _wake(self) -> None:

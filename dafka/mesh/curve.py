@@ -41,7 +41,7 @@ def of_server(hub: Hub, socket: Socket, keys: ServerKeys) -> None:
 
 
 class Mechanisms:
-    """The two sides of a connection of our own ZMTP. Who accepts proves the key of its node."""
+    """The two sides of a connection of our own ZMTP. The side that accepts proves the key of its node."""
 
     def __init__(self, keys: Keys, speakers: Speakers) -> None:
         from dafka.zmtp.curve import CurveClient, CurveServer

@@ -6,12 +6,12 @@ said to them, another one what they have fetched, and one beacon announces them
 lane of each consumer or store (:mod:`dafka.mesh.lane`). The endpoint decides nothing: it carries the outputs
 of roles to the sockets and what arrives to the roles.
 
-What arrives goes to the nodes that have subscribed to it (:mod:`dafka.mesh.routes`). Nodes of the same
-endpoint hear each other directly, as lists and not as bytes, so they need no beacon to meet. The queue
+Messages that arrive go to the nodes that have subscribed to them (:mod:`dafka.mesh.routes`). Nodes of the
+same endpoint hear each other directly, as lists and not as bytes, so they need no beacon to meet. The queue
 between them (:mod:`dafka.mesh.local`) is bounded as a socket's is, and what it drops is repaired as what a
 socket drops is; a producer looks whether there is room (:attr:`Endpoint.congested`) and waits.
 
-What carries messages is a transport (:mod:`dafka.mesh.transport`): libzmq's sockets, which the loop here
+Messages are carried by a transport (:mod:`dafka.mesh.transport`): libzmq's sockets, which the loop here
 reads, or our own, which read themselves.
 """
 
@@ -38,7 +38,7 @@ from dafka.mesh.node import Node
 from dafka.mesh.options import EndpointOptions, node_options
 from dafka.mesh.routes import Routes
 from dafka.mesh.ticking import Ticking
-from dafka.mesh.transport import LANE_IDS, AnyLane, EndpointBindError, Hearing, Transport
+from dafka.mesh.transport import LANE_IDS, AnyLane, EndpointBindError, Hearing, Speaker, Transport
 from dafka.mesh.zmtp import ZmtpTransport
 from dafka.protocol.commands import Ack, Command, Fetch, Head
 from dafka.protocol.runs import Inbound, Run, topic_of
@@ -79,6 +79,8 @@ class Endpoint:
         self._routes = Routes()
         self._heard = HeardPrefixes()  # what remote peers are subscribed to
         self.stores = KnownStores()
+        self.speaker: Speaker | None = None
+        """Who has sent what nodes are given now; None: somebody in this process, or it is not known."""
         self._local = LocalQueue(hub.post)
         self._closed = False
         self._ready = gevent.event.Event()
@@ -109,6 +111,20 @@ class Endpoint:
     def peers(self) -> frozenset[bytes]:
         """The endpoints of the peers that this one is connected to."""
         return frozenset(self._beaconing.peers)
+
+    @property
+    def known(self) -> dict[bytes, bytes]:
+        """The endpoint of each peer that a tower has told of, by the address of its beacon."""
+        return self._beaconing.known
+
+    @property
+    def nodes(self) -> dict[Node, set[bytes]]:
+        """The nodes of this process with their subscriptions."""
+        return self._routes.all
+
+    def prefixes(self, ids: bytes) -> set[bytes]:
+        """What nodes, here and elsewhere, are subscribed to that begins with one of these ID octets."""
+        return {*self._routes.with_ids(ids), *self._heard.with_ids(ids)}
 
     @property
     def hears_tower(self) -> bool:
@@ -296,15 +312,17 @@ class Endpoint:
         if prefix not in self._routes:
             self.stores.unsubscribed(prefix)
 
-    def received(self, inbound: Inbound) -> None:
+    def received(self, inbound: Inbound, speaker: Speaker | None = None) -> None:
         """Messages have come for any of the nodes."""
         self._count(inbound)
+        self.speaker = speaker
         for run in inbound.runs:
             self._dispatch(run, None, from_peer=True)
         for command in inbound.commands:
             if type(command) is Fetch:
                 self.counts["fetches_in"] += 1
             self._dispatch(command, None, from_peer=True)
+        self.speaker = None
 
     def refused(self, cause: str) -> None:
         """Something was discarded."""

@@ -1,7 +1,7 @@
 """The bounds of the mesh: every queue, cache and table of :mod:`dafka.mesh` ends at one of these.
 
-What does not fit is dropped and counted, and repaired later by HEAD and FETCH; or the caller waits. The
-bounds of the roles are in :mod:`dafka.roles.limits`. Modules read these as ``limits.NAME`` when they need
+Messages that do not fit are dropped and counted, and repaired later by HEAD and FETCH; or the caller waits.
+The bounds of the roles are in :mod:`dafka.roles.limits`. Modules read these as ``limits.NAME`` when they need
 them, so that a test can lower one.
 """
 
@@ -39,14 +39,14 @@ RECORD_OCTETS = 256 * 1024 * 1024
 
 # -- our own ZMTP -------------------------------------------------------------------------------
 
-READ_OCTETS = 256 * 1024
+READ_OCTETS = 1024 * 1024
 """Read from a peer at once."""
 MESSAGE_OCTETS = RECORD_OCTETS + 4096
 """Longest message: a record and its head."""
 TOLD_OCTETS = 16 * 1024 * 1024
 """Changes of subscriptions that a peer has not read before it is connected to anew and told all of them."""
 QUEUED_OCTETS = 256 * 1024 * 1024
-"""Waiting to be sent to one peer. What finds no room is dropped and counted; the peer fetches it ..."""
+"""Waiting to be sent to one peer. A message without room is dropped and counted; the peer fetches it ..."""
 ALL_QUEUED_OCTETS = 5 * QUEUED_OCTETS
 """... and to all peers. Where much waits, a single peer has a quarter of what is left."""
 PEER_PREFIXES = 250_000
@@ -82,6 +82,9 @@ LOCAL_ITEMS = 200_000
 """Commands and runs between nodes of one process; above the heads that one store may answer with."""
 LOCAL_BYTES = 64 * 1024 * 1024
 """Contents of the runs among them."""
+DELIVERED_AT_ONCE = 32
+"""Runs of records and commands of one peer that are handled before a look at the clock. Those of as many
+partitions take some 20 microseconds each."""
 TICKED_AT_ONCE = 100
 """Nodes ticked before other green threads have their turn."""
 LISTENED_TOPICS = 1000

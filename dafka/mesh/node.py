@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dafka.protocol.commands import Command
 from dafka.protocol.runs import Run
 
@@ -30,6 +32,15 @@ class Node:
 
     def roused(self, now: float) -> None:
         """Somebody has subscribed to HEADs or records of :attr:`listened_topic`, a short while ago."""
+
+    @property
+    def known_as(self) -> bytes:
+        """The address that other nodes know it by; empty of one that nobody speaks to."""
+        return b""
+
+    def metrics(self) -> dict[str, Any]:
+        """By the names of :mod:`dafka.mesh.metrics`."""
+        return {}
 
     def tick(self, now: float) -> None:
         """Time has passed."""

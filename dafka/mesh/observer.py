@@ -6,28 +6,59 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from dafka.hub.hub import Hub, Waiter, get_hub
+from dafka.hub.turns import Pace
 from dafka.mesh import limits
 from dafka.mesh.address import TowerLike
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
-from dafka.protocol.commands import Command, GetHeads
+from dafka.mesh.transport import Speaker
+from dafka.protocol.commands import Command, GetHeads, StoreHello
 from dafka.protocol.runs import Run
 from dafka.roles.outputs import Subscribe
 
 _FIRST_INTERVAL, _LONGEST_INTERVAL = 0.2, 5.0  # seconds between questions for heads; doubles
 
-Heard = tuple[float, "Run | Command"]  # seconds since the epoch
+
+class Heard(NamedTuple):
+    """``when`` in seconds since the epoch; ``speaker``: the host and the port of the endpoint that has sent
+    it, None if it is in this process or not known."""
+
+    when: float
+    item: Run | Command
+    speaker: Speaker | None = None
+
+
+class Seen(NamedTuple):
+    """What an endpoint knows of the mesh without having been told in words."""
+
+    towers: tuple[tuple[str, str], ...]
+    hears_tower: bool
+    peers: dict[bytes, bytes]
+    """Where each peer is (``tcp://host:port``), by the address of its beacon."""
+    prefixes: set[bytes]
+    """Subscriptions that tell of nodes: those that begin with W, L and K."""
+    here: dict[bytes, set[bytes]]
+    """The nodes of the same endpoint, with the topics whose records they hear."""
 
 
 class Observer:
     """Hears whatever matches its ``prefixes`` (ID octets, or an ID octet and a topic) and says nothing but
-    what it is told to ask. ``tower`` and further keywords as for :class:`dafka.Producer`."""
+    what it is told to ask. ``tower`` and further keywords as for :class:`dafka.Producer`; ``options``:
+    instead of them those of an endpoint that is there already, which it then shares."""
 
-    def __init__(self, prefixes: Iterable[bytes], *, tower: TowerLike = None, **mesh: Any) -> None:
+    def __init__(
+        self,
+        prefixes: Iterable[bytes],
+        *,
+        tower: TowerLike = None,
+        options: EndpointOptions | None = None,
+        **mesh: Any,
+    ) -> None:
         self._hub = get_hub()
-        options = node_options(self, tower, mesh)
+        if options is None:
+            options = node_options(self, tower, mesh)
         self.address = options.new_address()
         self._node = self._hub.run(_ObserverNode, self._hub, options, self.address, list(prefixes))
 
@@ -35,6 +66,22 @@ class Observer:
         """Ask the stores for the heads of a topic's partitions, or (empty) of all; also those that join
         later. The answers are DIRECT-HEADs to :attr:`address`."""
         self._hub.run(self._node.ask_heads, topic)
+
+    def stop_asking(self) -> None:
+        """Ask for heads no more."""
+        self._hub.run(self._node.stop_asking)
+
+    def greet(self, consumer: bytes) -> None:
+        """Ask a consumer for its topics, as a store does; the answer is a CONSUMER-HELLO."""
+        self._hub.run(self._node.greet, consumer)
+
+    def seen(self) -> Seen:
+        """Who is there now."""
+        return self._hub.run(self._node.seen)
+
+    def metrics_of(self, address: bytes) -> dict[str, Any] | None:
+        """The metrics of the node of this process that has this address, on the same endpoint."""
+        return self._hub.run(self._node.metrics_of, address)
 
     def poll(self, timeout: float) -> list[Heard]:
         """The commands heard since the last call; waits up to ``timeout`` seconds for the first one."""
@@ -83,6 +130,28 @@ class _ObserverNode(Node):
         self._interval = _FIRST_INTERVAL
         self._say(time.monotonic())
 
+    def stop_asking(self) -> None:
+        self._asked = None
+
+    def greet(self, consumer: bytes) -> None:
+        self.endpoint.publish(self, [StoreHello(consumer, self._address)])
+
+    def seen(self) -> Seen:
+        endpoint = self.endpoint
+        here = {
+            node.known_as: {prefix[1:] for prefix in prefixes if prefix[:1] == b"M"}
+            for node, prefixes in Pace().over(endpoint.nodes.items())
+            if node.known_as
+        }
+        prefixes = endpoint.prefixes(b"WLK")
+        return Seen(endpoint.options.towers, endpoint.hears_tower, endpoint.known, prefixes, here)
+
+    def metrics_of(self, address: bytes) -> dict[str, Any] | None:
+        for node in self.endpoint.nodes:
+            if node.known_as == address:
+                return node.metrics()
+        return None
+
     def _say(self, now: float) -> None:
         self._next_ask = now + self._interval
         self.endpoint.publish(self, [GetHeads(self._asked or b"", self._address)])
@@ -106,12 +175,12 @@ class _ObserverNode(Node):
     def _hear(self, item: Run | Command) -> None:
         heard = self._heard
         self._heard_bytes += _size(item)
-        heard.append((time.time(), item))
+        heard.append(Heard(time.time(), item, self.endpoint.speaker))
         while heard and (
             len(heard) > limits.OBSERVED_ITEMS
             or self._heard_bytes - self._taken_bytes > limits.OBSERVED_BYTES
         ):
-            self._heard_bytes -= _size(heard.popleft()[1])
+            self._heard_bytes -= _size(heard.popleft().item)
             self.endpoint.discarded.add("observer-queue")
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
@@ -129,7 +198,7 @@ class _ObserverNode(Node):
         with suppress(IndexError):  # the hub drops the oldest meanwhile
             while True:
                 taken.append(self._heard.popleft())
-        self._taken_bytes += sum(_size(item) for _, item in taken)
+        self._taken_bytes += sum(_size(heard.item) for heard in taken)
         return taken
 
     def close(self) -> None:

@@ -88,4 +88,4 @@ class PositionFile:
         return positions
 
     def _unknown(self, why: str) -> PositionFileError:
-        return PositionFileError(f"{self.path} is no file of a consumer's positions: {why}")
+        return PositionFileError(f"{self.path} is not a file of a consumer's positions: {why}")

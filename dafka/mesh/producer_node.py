@@ -249,6 +249,10 @@ class ProducerNode(Node):
                 return
             waiter.set()
 
+    @property
+    def known_as(self) -> bytes:
+        return self._role.address
+
     def metrics(self) -> dict[str, Any]:
         role = self._role
         return {

@@ -22,6 +22,11 @@ class Routes:
         self._hellos: dict[bytes, dict[bytes, None]] = {octet: {} for octet in _HELLOS}
 
     @property
+    def all(self) -> dict[Node, set[bytes]]:
+        """The nodes with their subscriptions."""
+        return dict(self._nodes)
+
+    @property
     def nodes(self) -> int:
         """How many nodes there are."""
         return len(self._nodes)
@@ -84,6 +89,11 @@ class Routes:
         return True
 
     # -- messages -------------------------------------------------------------------------------
+
+    def with_ids(self, ids: bytes) -> list[bytes]:
+        """The prefixes that begin with one of these ID octets."""
+        wanted = set(_octets(ids))
+        return [prefix for prefix in self._prefixes if prefix[:1] in wanted]
 
     def receivers(self, topic: bytes) -> list[Node]:
         """The nodes that hear a message of this ZeroMQ topic, each once."""

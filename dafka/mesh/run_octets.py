@@ -13,10 +13,11 @@ from itertools import chain
 from dafka.protocol.commands import Command
 from dafka.protocol.framing import VERSION, Framing, encode, string
 from dafka.protocol.runs import Run, encode_run, topic_of
-from dafka.zmtp.encoding import JOINED_OCTETS, encode_all, header
+from dafka.zmtp.encoding import encode_all, header
 
 _LOW = [bytes((octet,)) for octet in range(256)]
 _SEQUENCES = 1 << 64
+_JOINED_OCTETS = 4 * 1024  # contents of more are not copied
 
 
 def octets_of(item: Run | Command, framing: Framing) -> tuple[bytes, list[bytes], int]:
@@ -51,7 +52,7 @@ def _stretch(constant: bytes, low: int, contents: list[bytes]) -> list[bytes]:
     """Records whose heads differ in the last octet only, which counts from ``low``."""
     sizes = list(map(len, contents))
     largest = max(sizes)
-    if largest > JOINED_OCTETS:  # not worth copying
+    if largest > _JOINED_OCTETS:
         heads = [constant + _LOW[number] + header(size, False) for number, size in enumerate(sizes, low)]
         return list(chain.from_iterable(zip(heads, contents, strict=True)))
     if largest == min(sizes):

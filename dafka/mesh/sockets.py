@@ -74,6 +74,11 @@ class Socket:
         """Take one :meth:`subscribe` back."""
         self._socket.setsockopt(zmq.UNSUBSCRIBE, prefix)
 
+    def look(self) -> None:
+        """Take note of what ZeroMQ's thread has told the socket: until then its descriptor stays ready, and
+        the loop turns without a rest. Sending and receiving do it too."""
+        self._get(zmq.EVENTS)
+
     def readable(self) -> bool:
         """Whether a message waits. Asking may use up the descriptor's edge."""
         events: int = self._get(zmq.EVENTS)  # type: ignore[assignment]

@@ -4,8 +4,8 @@ A node may speak under addresses of its own key (:mod:`dafka.security.addresses`
 that it writes. What the list calls a store may speak for everybody's, and it alone may acknowledge. Programs
 that cannot prove a key speak, where the list has such, under addresses that belong to no key.
 
-What nobody may say is dropped and counted before any node of this process hears it. One look is taken at each
-run of records and at each command.
+A message that its sender may not send is dropped and counted before any node of this process hears it. One
+look is taken at each run of records and at each command.
 """
 
 from __future__ import annotations

@@ -80,6 +80,10 @@ class StoreNode(Node):
             if partition.next_sequence
         }
 
+    @property
+    def known_as(self) -> bytes:
+        return self.role.address
+
     def metrics(self) -> dict[str, Any]:
         """The metrics; waits as a green thread if there are very many partitions."""
         role = self.role

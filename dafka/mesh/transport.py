@@ -9,6 +9,9 @@ from dafka.protocol.commands import Command
 from dafka.protocol.errors import DafkaError
 from dafka.protocol.runs import Inbound, Run
 
+Speaker = tuple[str, int]
+"""The host and the port of a peer that is connected to."""
+
 LANE_IDS = (b"M", b"H")
 """The ID octets of what comes through lanes."""
 
@@ -26,8 +29,8 @@ class Sink(Protocol):
     def cancelled(self, prefix: bytes) -> None:
         """No peer is subscribed to it any more."""
 
-    def received(self, inbound: Inbound) -> None:
-        """Messages have come for any of the nodes."""
+    def received(self, inbound: Inbound, speaker: Speaker | None = None) -> None:
+        """Messages have come for any of the nodes; ``speaker``: from the endpoint at this host and port."""
 
     def refused(self, cause: str) -> None:
         """Something was discarded."""
@@ -38,7 +41,7 @@ class Hearing(Protocol):
 
     def connect(self, peer: str) -> None:
         """Hear a peer, as soon as it is there and whenever it is back. Raises ZMQError or
-        EndpointError for what is no address."""
+        EndpointError for anything but an address."""
 
     def disconnect(self, peer: str) -> None:
         """Hear a peer no longer."""

@@ -31,6 +31,7 @@ from dafka.sockets.publisher import Publisher
 from dafka.sockets.shared import Bounds
 from dafka.sockets.subscriber import Subscriber
 from dafka.sockets.tcp import KeepAlive
+from dafka.zmtp.cutting import Frames
 from dafka.zmtp.subscriptions import Most
 
 _SIOCGIFADDR = 0x8915  # Linux: the IPv4 address of an interface
@@ -116,12 +117,12 @@ class _Handler:
     def joined(self, peer: Peer) -> None:
         pass
 
-    def messages(self, peer: Peer, messages: list[list[bytes]]) -> None:
+    def messages(self, peer: Peer, messages: list[Frames]) -> None:
         assert isinstance(peer.taker, Stretches)
         inbound = peer.taker.read(messages)
         if self._speakers is not None:
             inbound = self._speakers.heard(peer.key, inbound)
-        self._sink.received(inbound)
+        self._sink.received(inbound, peer.address)
 
     def left(self, peer: Peer) -> None:
         pass
@@ -154,7 +155,7 @@ def _bind(interface: str) -> Any:
 
 
 def _address_of(name: str) -> str:
-    """The address of an interface by its name, as libzmq takes it; empty if it is no name of one."""
+    """The address of an interface by its name, as libzmq takes it; empty if no interface has that name."""
     try:
         sockets.if_nametoindex(name)
         from fcntl import ioctl  # not everywhere

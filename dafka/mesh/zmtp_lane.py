@@ -11,6 +11,7 @@ import time
 
 from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace
 from dafka.mesh import limits
 from dafka.mesh.speakers import Speakers
 from dafka.mesh.transport import Deliver, Note
@@ -19,6 +20,7 @@ from dafka.protocol.stretches import Stretches
 from dafka.sockets.peer import Peer
 from dafka.sockets.shared import Bounds
 from dafka.sockets.subscriber import Subscriber
+from dafka.zmtp.cutting import Frames
 from dafka.zmtp.mechanisms import MakeMechanism
 
 
@@ -96,13 +98,13 @@ class ZmtpLane:
     def joined(self, peer: Peer) -> None:
         peer.emptied = time.monotonic()  # nothing has come yet
 
-    def messages(self, peer: Peer, messages: list[list[bytes]]) -> None:
+    def messages(self, peer: Peer, messages: list[Frames]) -> None:
         assert isinstance(peer.taker, Stretches)
         inbound = peer.taker.read(messages)
         if self._speakers is not None:
             inbound = self._speakers.heard(peer.key, inbound)
         self._note(inbound)
-        for item in (*inbound.runs, *inbound.commands):
+        for item in Pace().over((*inbound.runs, *inbound.commands), every=limits.DELIVERED_AT_ONCE):
             rest = self._deliver(item)
             while rest is not None and not self._closed:
                 self._holding.add(peer)

@@ -30,7 +30,7 @@ def test_a_new_address_is_one_and_no_other():
 
 
 @pytest.mark.parametrize("wrong", ["", "ab" * 16, "AB" * 15, "AB" * 17, "AB" * 16 + "\n", b"AB" * 16, 5])
-def test_what_is_no_address_is_named(wrong):
+def test_anything_but_an_address_is_named(wrong):
     with pytest.raises(InvalidAddressError, match=re.escape(repr(wrong))):
         check_address(wrong)
 
@@ -54,7 +54,7 @@ def test_a_topic_of_255_octets_is_one(topic):
     assert 254 <= len(check_topic(topic)) <= 255
 
 
-def test_what_is_neither_text_nor_octets_is_no_topic():
+def test_what_is_neither_text_nor_octets_is_not_a_topic():
     with pytest.raises(InvalidTopicError, match="not int"):
         check_topic(5)
 
@@ -81,7 +81,7 @@ def test_a_tower_is_a_pair_or_something_that_has_one_or_several():
         5,
     ],
 )
-def test_what_is_no_tower_is_named(wrong):
+def test_anything_but_a_tower_is_named(wrong):
     with pytest.raises(InvalidAddressError, match="is not a tower: a pair of ZeroMQ addresses"):
         tower_addresses(wrong)
 

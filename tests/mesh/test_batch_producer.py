@@ -312,7 +312,7 @@ def test_a_child_after_fork_is_told(tower):
         assert producer.send(b"the parent's again") == 1
 
 
-def test_a_message_that_is_no_batch_among_batches_is_handed_out_as_it_is(tower, monkeypatch):
+def test_a_message_that_is_not_a_batch_among_batches_is_handed_out_as_it_is(tower, monkeypatch):
     """Not from a producer of ours; all of it is there all the same."""
     with (
         Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,

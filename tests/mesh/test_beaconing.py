@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -35,7 +36,7 @@ class Links:
 class Node:
     """The beaconing of a node, and a tower that says what a test has it say."""
 
-    def __init__(self) -> None:
+    def __init__(self, interval: float = 0.1) -> None:
         self.context: zmq.Context[Any] = zmq.Context()
         self.takes, self.gives = self.context.socket(zmq.SUB), self.context.socket(zmq.XPUB)
         self.takes.subscribe(b"")
@@ -45,7 +46,7 @@ class Node:
             for one in (self.takes, self.gives)
         ]
         self.links, self.discarded = Links(), Discards()
-        options = EndpointOptions(towers=((pair[0], pair[1]),), beacon_interval=0.1, beacon_timeout=0.5)
+        options = EndpointOptions(towers=((pair[0], pair[1]),), beacon_interval=interval, beacon_timeout=0.5)
         hub = get_hub()
         self.beaconing: Beaconing = hub.run(
             Beaconing,
@@ -96,6 +97,14 @@ def test_a_node_says_again_and_again_who_and_where_it_is(node):
     assert first.port == PORT
 
 
+def test_a_node_rests_while_there_is_nothing_to_say() -> None:
+    """What ZeroMQ tells the socket of its beacons, once a tower subscribes, would keep the loop turning."""
+    node = Node(interval=1000)
+    descriptor: int = get_hub().run(lambda: node.beaconing._out._get(zmq.FD))  # type: ignore[assignment]
+    node.until(lambda: not select.select([descriptor], [], [], 0)[0])
+    node.close()
+
+
 def test_a_tower_is_heard_once_it_has_said_anything(node):
     node.until(lambda: node.beaconing.heard)  # it has been welcomed
 
@@ -118,7 +127,7 @@ def test_a_peer_that_moves_is_followed(node):
     node.until(lambda: node.links.peers == ["tcp://127.0.0.1:5002"])
 
 
-def test_its_own_beacon_is_no_peer(node):
+def test_its_own_beacon_is_not_a_peer(node):
     node.tell(b"tcp://127.0.0.1:5001", address=node.heard().address)
     node.tell(b"tcp://127.0.0.1:5002")
     node.until(lambda: node.links.peers)
@@ -138,7 +147,7 @@ def test_its_own_beacon_is_no_peer(node):
         b"",
     ],
 )
-def test_what_is_no_place_of_a_peer_is_counted_and_left_alone(node, endpoint):
+def test_anything_but_a_place_of_a_peer_is_counted_and_left_alone(node, endpoint):
     node.tell(endpoint)
     node.tell(b"tcp://127.0.0.1:5002", address=b"CD" * 16)
     node.until(lambda: node.links.peers)
@@ -146,7 +155,7 @@ def test_what_is_no_place_of_a_peer_is_counted_and_left_alone(node, endpoint):
     assert sum(node.discarded.values()) == 1
 
 
-def test_what_is_no_beacon_is_counted(node):
+def test_anything_but_a_beacon_is_counted(node):
     node.gives.send_multipart([b"B", b"x"])
     node.gives.send_multipart(encode_beacon(NodeBeacon(b"AB" * 16, b"127.0.0.1", 5001)))
     node.until(lambda: sum(node.discarded.values()) == 2)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
-from timing import until
+from timing import SECONDS, until
 
 from dafka import Consumer, Producer, Store, Tower
+from dafka.mesh import limits
 
 VALUES = [b"%d" % number for number in range(40)]
 
@@ -56,3 +59,42 @@ def test_a_loop_over_a_closed_consumer_is_over(consumer):
     assert left_at(consumer, 1) == VALUES[:1]
     consumer.close()
     assert left_at(consumer, 1) == []
+
+
+@pytest.mark.parametrize("batch", [False, True], ids=["raw", "batch"])
+def test_a_consumer_of_the_latest_only_is_handed_the_newest_of_each_producer(tmp_path, batch):
+    with Tower() as tower, Store(tmp_path / "db", tower=tower), ExitStack() as nodes:
+        producers = [nodes.enter_context(Producer("pose", tower=tower, batch=batch)) for _ in range(2)]
+        positions = tmp_path / "positions"
+        options = {"tower": tower, "offset_reset": "earliest", "latest_only": True}
+        with Consumer(["pose"], positions=positions, **options) as consumer:
+            for round_ in range(2):
+                for number in range(500):
+                    for name, producer in enumerate(producers):
+                        producer.send(b"%d %d" % (name, 500 * round_ + number))
+                for producer in producers:
+                    producer.flush(SECONDS)
+                values: set[bytes] = set()
+                newest = {b"%d %d" % (name, 500 * round_ + 499) for name in range(2)}
+                while not newest <= values:
+                    records = consumer.poll(SECONDS)
+                    assert records and len({one.partition for one in records}) == len(records)
+                    values.update(one.value for one in records)
+                assert consumer.poll() == [], "nothing older comes behind the newest"
+            consumer.commit()
+        with Consumer(["pose"], positions=positions, **options) as consumer:
+            producers[1].send(b"later")
+            assert next(consumer).value == b"later"
+
+
+def test_a_slow_consumer_of_the_latest_only_holds_nothing_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "ROOM_RECORDS", 10)
+    with Tower() as tower, Store(tmp_path / "db", tower=tower), Producer("pose", tower=tower) as producer:
+        consumer = Consumer(["pose"], tower=tower, offset_reset="earliest", latest_only=True)
+        for value in range(1000):
+            producer.send(b"%d" % value)
+        producer.flush(SECONDS)
+        until(lambda: consumer.metrics()["records_in"] == 1000)
+        assert consumer.metrics()["inbox_records"] == 1
+        assert [one.value for one in consumer.poll(SECONDS)] == [b"999"]
+        consumer.close()

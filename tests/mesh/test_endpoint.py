@@ -167,7 +167,7 @@ def test_towers_are_pairs_of_addresses(tower):
 
 
 @pytest.mark.parametrize("number", [-1, 2**63, 1.5, "0"])
-def test_a_start_that_is_no_sequence_is_refused(number):
+def test_a_start_that_is_not_a_sequence_is_refused(number):
     with Tower() as tower, pytest.raises(ValueError, match="a start sequence is an int from 0"):
         Consumer(["hello"], tower=tower, start={"A" * 32: number})
 

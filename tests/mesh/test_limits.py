@@ -290,4 +290,4 @@ def test_an_observer_nobody_reads_keeps_the_newest(monkeypatch):
         kept = observer.poll(1.0)
         assert 0 < len(kept) <= 10
         assert int(kept[-1][1].contents[-1]) == 49
-        assert sum(len(content) for _, run in kept for content in run.contents) <= 10_000
+        assert sum(len(content) for _, run, _ in kept for content in run.contents) <= 10_000

@@ -19,7 +19,7 @@ def heard(observer: Observer, wanted: Callable[[Run | Command], bool]) -> tuple[
     """The first of what it hears that is wanted."""
     deadline = time.monotonic() + 100
     while time.monotonic() < deadline:
-        for when, item in observer.poll(0.5):
+        for when, item, _ in observer.poll(0.5):
             if wanted(item):
                 return when, item
     pytest.fail("it was not heard")
@@ -96,7 +96,7 @@ def test_what_nobody_takes_is_dropped_oldest_first(monkeypatch):
         for sequence in range(20):
             peer.send(Head(b"A" * 32, b"hello", sequence))
         peer.until(lambda: observer.discarded.get("observer-queue") == 15)
-        taken = [item.sequence for _, item in observer.poll(0.0) if isinstance(item, Head)]
+        taken = [item.sequence for _, item, _ in observer.poll(0.0) if isinstance(item, Head)]
         assert taken == [15, 16, 17, 18, 19]
 
 

@@ -20,7 +20,7 @@ def test_a_raw_message_is_one_record_whose_offset_is_its_sequence():
     ]
 
 
-def test_names_that_are_no_text_lead_back_to_their_octets():
+def test_names_that_are_not_text_lead_back_to_their_octets():
     (record,) = raw_records(b"\xff", ADDRESS, 0, [b"a"])
     assert record.topic.encode("utf-8", "surrogateescape") == b"\xff"
 

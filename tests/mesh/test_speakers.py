@@ -81,7 +81,7 @@ class Mesh(NamedTuple):
         speak()
         ends = time.monotonic() + 60
         while time.monotonic() < ends:
-            heard += [one for _, one in self.victim.poll(0.05)]
+            heard += [one for _, one, _ in self.victim.poll(0.05)]
             if message in heard:
                 return True
             if self.victim.discarded.get(CAUSE, 0) > dropped:
@@ -192,7 +192,7 @@ def test_who_was_taken_off_the_list_is_not_listened_to_where_others_know_its_add
         out.close()
 
 
-def test_who_is_no_store_cannot_make_itself_known_as_one(mesh: Mesh):
+def test_who_is_not_a_store_cannot_make_itself_known_as_one(mesh: Mesh):
     speakers = Speakers(Allowed(mesh.folder / "allowed"))
     node, store = (KeyFolder(str(mesh.folder), name).load().own.public for name in ("node", "store"))
     own = KeyFolder(str(mesh.folder), "node").address("own").encode()

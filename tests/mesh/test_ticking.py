@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from timing import until
+from timing import each_time, short_turns, until
 
 from dafka.hub.hub import get_hub
 from dafka.mesh import limits
@@ -139,3 +140,27 @@ def test_of_very_many_topics_that_are_listened_to_each_node_is_roused(ticking, c
     for topic in (b"one", b"two", b"other"):
         get_hub().run(ticking.rouse, topic)
     until(lambda: counts[node])
+
+
+class Busy(Ticked):
+    """A node with so many partitions that a tick takes two milliseconds."""
+
+    def tick(self, now: float) -> None:
+        super().tick(now)
+        ends = time.thread_time() + 0.002
+        while time.thread_time() < ends:
+            pass
+
+
+@each_time
+def test_nodes_whose_ticks_take_long_make_no_long_turn():
+    counts: Counter[Node] = Counter()
+    ticking = Ticking(get_hub(), call, lambda: None)
+    nodes = [Busy(counts) for _ in range(60)]
+    try:
+        with short_turns():
+            for node in nodes:
+                get_hub().run(ticking.add, node)
+            until(lambda: min(counts[node] for node in nodes) >= 2)
+    finally:
+        get_hub().run(ticking.close)

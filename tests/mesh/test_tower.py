@@ -72,7 +72,7 @@ def test_a_node_that_does_not_know_its_host_is_where_it_was_heard_from(tower, no
     assert decode_beacon(node.receive()) == TowerBeacon(ADDRESS, b"tcp://127.0.0.1:4000")
 
 
-def test_what_is_no_beacon_of_a_node_is_counted_and_told_to_nobody(tower, node):
+def test_anything_but_a_beacon_of_a_node_is_counted_and_told_to_nobody(tower, node):
     before = tower.metrics()["beacons_out"]
     node.out.send_multipart([b"B", b"what is this"])
     node.out.send_multipart(encode_beacon(TowerBeacon(ADDRESS, b"tcp://10.0.0.7:4000")))
