@@ -28,7 +28,7 @@ def backend_of(type: Backend | None, options: Mapping[str, Any]) -> Memory | Dis
     """The backend of a master. SQLite's ``path`` is a folder here.
 
     ``synchronous`` decides whether a write survives the machine's end; the other options are looked at, and
-    change nothing. Raises TypeError for what is no backend, and
+    change nothing. Raises TypeError for anything but a backend, and
     :class:`~dafka.overlay.stores.errors.BackendFailure` for options that libbroker refuses.
     """
     if not isinstance(type, Backend):

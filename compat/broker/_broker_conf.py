@@ -86,7 +86,7 @@ class _Reader:
             if key == end:
                 return settings
             if _KEY.fullmatch(key) is None:
-                raise ConfigurationError(f"line {line}: {key!r:.100} is no name of an option")
+                raise ConfigurationError(f"line {line}: {key!r:.100} is not the name of an option")
             sign, line = self._take()
             if sign not in ("=", "{"):
                 raise ConfigurationError(f"line {line}: {sign!r:.100} where = or {{ has to stand")
@@ -130,4 +130,4 @@ class _Reader:
                 continue
         if _DURATION.fullmatch(token):
             return token
-        raise ConfigurationError(f"line {line}: {token!r:.100} is no value; texts stand in quotes")
+        raise ConfigurationError(f"line {line}: {token!r:.100} is not a value; texts stand in quotes")

@@ -19,6 +19,7 @@ from compat.broker._topic import AnyTopic, Topic, topic_text, topic_texts
 from compat.broker._values.conversion import to_value
 from dafka import overlay
 from dafka.overlay.node.types import parse_address
+from dafka.sockets.hosts import host_and_port
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ class Endpoint:
     def await_peer(self, node: str, timeout: float | None = None) -> bool:
         """Wait until an endpoint can be reached, over others or not; for 10 seconds, if nothing is said.
 
-        Raises ValueError if ``node`` is no id.
+        Raises ValueError if ``node`` is not an id.
         """
         return self._endpoint.await_peer(node, timeout or AWAIT_PEER_SECONDS)
 
@@ -178,7 +179,7 @@ class Endpoint:
 def _address(host: str, port: int) -> str:
     if not isinstance(host, str) or not isinstance(port, int) or not 0 <= port <= 0xFFFF:
         raise TypeError(f"no address and port: {host!r}, {port!r}")
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return host_and_port(host, port)
 
 
 def _network(address: str | None) -> NetworkInfo | None:

@@ -23,7 +23,7 @@ class Publisher:
         self.reset()
 
     def reset(self) -> None:
-        """Publish nothing more. What was published is sent."""
+        """Publish nothing more. Messages that were published are still sent."""
         if self._publisher is not None:
             self._publisher.close()
             self._publisher = None

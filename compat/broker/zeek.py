@@ -59,7 +59,7 @@ class Event(Valued):
         return len(content) == 2 or _are_metadata(content[2])
 
     def name(self) -> str:
-        """Raises ValueError, as the other accessors do, if this is no event."""
+        """Raises ValueError, as the other accessors do, if this is not an event."""
         name: str = self._content()[0]
         return name
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import NamedTuple
 
 from dafka.overlay.filters import Filter, announced
-from dafka.overlay.flow import Flow, Grant, TooSlow
+from dafka.overlay.flow import Flow, Grant, Pause, Resume, Room, TooSlow
 from dafka.overlay.gateway.gateway import Gateway, Say
 from dafka.overlay.limits import MESSAGE_COST
 from dafka.overlay.peering import outputs as peering
@@ -32,23 +31,6 @@ from dafka.overlay.wire.handshake import WITH_ROUTING, Announcement
 from dafka.overlay.wire.routed import DATA, ROUTED, Routed, decode_routed
 from dafka.overlay.wire.zeek import is_value_fast
 from dafka.protocol.errors import MalformedMessage
-
-
-class Pause(NamedTuple):
-    """Do not read a connection for now. What was read already is still taken."""
-
-    connection: int
-
-
-class Resume(NamedTuple):
-    """Read it again."""
-
-    connection: int
-
-
-class Room(NamedTuple):
-    """Topics for which :meth:`Core.is_blocked` was true may have room again."""
-
 
 Output = (
     peering.Send
@@ -99,6 +81,12 @@ class Core:
         leaves = self.peer.flooding.leaves
         known = self.peer.flooding.table.peers.items()
         return {leaf: leaves.filter(leaf) for leaf in leaves} | {peer: one.filter for peer, one in known}
+
+    @property
+    def paths(self) -> dict[bytes, list[tuple[bytes, ...]]]:
+        """The hops to each known peer of version 2, of the shortest path first."""
+        known = self.peer.flooding.table.peers.items()
+        return {peer: [path.hops for path in one.ranked] for peer, one in known}
 
     def connected(self, now: float, number: int, connector: bool) -> list[Output]:
         """There is a new connection, which this side opened (``connector``) or accepted."""
@@ -163,7 +151,7 @@ class Core:
         return None
 
     def undecodable(self, now: float, number: int, message: bytes) -> list[Output]:
-        """A message whose payload is no value, see :meth:`payload_to_check`: nobody gets it."""
+        """A message whose payload is not a value, see :meth:`payload_to_check`: nobody gets it."""
         peer = self.peerings.hear(now, number)
         if peer is None:
             self.gateway.discarded["undecodable"] += 1
@@ -344,7 +332,7 @@ class Core:
 
     @staticmethod
     def _enters(neighbour: bytes, message: Routed) -> bool:
-        """Whether this node is the first to pass it on: what is no value is stopped here, as by libbroker.
+        """Whether this node is the first to pass it on: an invalid value is stopped here, as by libbroker.
 
         What only comes to subscribers of this node is left out by them.
         """
@@ -382,7 +370,7 @@ class Core:
         return outputs
 
     def _blockers(self, topic: bytes, steps: Sequence[routing.Output | Say]) -> list[Hashable]:
-        """Who has no room for more of what was just passed on."""
+        """The neighbours and subscribers without room for more of what was just passed on."""
         blockers: list[Hashable] = []
         for step in steps:
             if isinstance(step, Relay) and self.flow.is_full(step.neighbour, step.height):

@@ -54,6 +54,22 @@ class Grant(NamedTuple):
     octets: int
 
 
+class Pause(NamedTuple):
+    """Do not read a connection for now. Octets that were read already are still taken."""
+
+    connection: int
+
+
+class Resume(NamedTuple):
+    """Read it again."""
+
+    connection: int
+
+
+class Room(NamedTuple):
+    """Topics for which :meth:`~dafka.overlay.core.Core.is_blocked` was true may have room again."""
+
+
 class TooSlow(Exception):
     """A neighbour that is to be left, because more waits for it than it may."""
 
@@ -272,7 +288,7 @@ class Flow:
         return [one for (one, _), inlet in self._inlets.items() if inlet.blockers and self._is_plain[one]]
 
     def room(self, blocker: Hashable) -> list[Grant]:
-        """Somebody who had no room has some again. Who may send more."""
+        """A blocker has room again. Returns the credit that its senders get for that."""
         grants = []
         for (neighbour, height), inlet in self._inlets.items():
             if blocker in inlet.blockers:

@@ -1,6 +1,6 @@
 """The bounds of the overlay, in one place.
 
-What goes beyond is refused, with an error that names the bound.
+Anything beyond is refused, with an error that names the bound.
 """
 
 from __future__ import annotations
@@ -68,6 +68,9 @@ MOST_TOLD = 2000
 TELLING = 4000
 """Prefixes that are looked at in one turn, to tell peers of version 1 what the overlay wants."""
 
+TOLD_AT_LEAST = 10
+"""What such a peer counts for, however few prefixes there are."""
+
 SETTLE_SECONDS = 1.0
 """A node with neighbours waits so long before it speaks for a new peer of version 1: others may already."""
 
@@ -81,7 +84,7 @@ MOST_ALIASES = 10_000
 """Stores of the overlay that peers of version 1 know, each under a number of this node."""
 
 MOST_REVOCATIONS = 16_384
-"""Links that went, whose end is remembered. What is forgotten can only be believed in until the next word."""
+"""Links that went, whose end is remembered. A forgotten one can only be believed in until the next word."""
 
 WINDOW_OCTETS = 1024 * 1024
 """What a neighbour may send before it gets new credit, for each number of hops behind (see flow.py)."""

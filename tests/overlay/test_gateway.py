@@ -244,7 +244,7 @@ def test_a_master_behind_another_node_is_known():
     assert caught.value.code is ErrorCode.MASTER_EXISTS
 
 
-def test_octets_that_are_no_command_are_counted():
+def test_octets_that_are_not_a_command_are_counted():
     wiring = overlay("a", "b", libbroker="x", links="a b, b x", a="/t", x="/t")
     envelope = encode_envelope(Envelope(COMMAND, identity("x"), NOBODY, b"/t", b"short"))
     wiring.carry("x", wiring["x"].peerings.send(identity("b"), envelope))

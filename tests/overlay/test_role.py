@@ -98,7 +98,7 @@ def test_a_store_that_is_detached_hears_nothing_more():
     assert wiring["b"].stores and not wiring["a"].stores
 
 
-def test_nothing_for_stores_reaches_subscribers_and_octets_that_are_no_command_are_counted():
+def test_nothing_for_stores_reaches_subscribers_and_octets_that_are_not_a_command_are_counted():
     wiring = Wiring("a", "b").connect("a b")
     subscribe(wiring, a=b"")
     wiring.carry("a", wiring["a"].attach_master("st"))

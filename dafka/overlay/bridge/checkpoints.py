@@ -41,7 +41,7 @@ class Checkpoints:
         self._changed[key] = None
 
     def note(self) -> None:
-        """Commit what has changed; now and then everything. What fails is tried again the next time."""
+        """Commit what has changed; now and then everything. The next commit repeats one that failed."""
         if time.monotonic() > self._refreshed + REFRESH_SECONDS:
             self._refreshed = time.monotonic()
             self._changed |= dict.fromkeys(self.positions)

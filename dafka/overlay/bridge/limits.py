@@ -27,7 +27,7 @@ LINK_SILENT_TICKS = 150
 """An end of a link that nothing is heard of for so many ticks is gone; the receiver asks for a new link."""
 
 CHECKPOINT_SECONDS = 1.0
-"""Between two checkpoints. What was done since the last one is done again after a kill."""
+"""Between two checkpoints. Work since the last one is done again after a kill."""
 
 REFRESH_SECONDS = 3600.0
 """Positions that have not changed are committed again that often, so that the broker does not expire them."""

@@ -94,7 +94,9 @@ class Template:
     def _render_topic(self, fields: Fields) -> str:
         topic = _ILLEGAL.sub("_", self.render(fields, _dotted))
         if topic.strip(".") == "" or len(topic) > TOPIC_CHARACTERS:
-            raise TemplateError(f"template {self.text!r} makes {topic[:300]!r}, which is no name of a topic")
+            raise TemplateError(
+                f"template {self.text!r} makes {topic[:300]!r}, which cannot be the name of a topic"
+            )
         return topic
 
     def _text(self, field: _Field, fields: Fields) -> str:
@@ -116,7 +118,7 @@ def _field(
     found = _NAME.fullmatch(name)
     if found is None or conversion:
         raise TemplateError(
-            f"template {text!r}: {name!r} is no field; fields look like {{topic}} or {{value[id]}}"
+            f"template {text!r}: {name!r} is not a field; fields look like {{topic}} or {{value[id]}}"
         )
     if found[1] not in known:
         raise TemplateError(

@@ -2,9 +2,9 @@
 
 They are leaves of the overlay: listed by this node, see :mod:`dafka.overlay.routing.leaves`. The node that
 speaks for one tells it everything that the others want, as its own filter, and publishes in the overlay what
-it sends. The other nodes that it is connected to tell it an empty filter. Whoever is to speak for a new one
-waits a moment first, if there are neighbours: another node may speak already, and its word is still on the
-way.
+it sends. The other nodes that it is connected to tell it an empty filter. The node that is to speak for a new
+one waits a moment first, if there are neighbours: another node may speak already, and its word is still on
+the way.
 
 libbroker passes on data to all its peers but the one it came from, whatever way it has come. So data goes out
 with a mark, and what comes in with a mark is not taken: nothing circulates. Data that takes no mark, and
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from dafka.overlay.filters import Filter
 from dafka.overlay.gateway.aliases import Aliases, ends
 from dafka.overlay.gateway.ways_round import WaysRound, probe, probed
-from dafka.overlay.limits import SETTLE_SECONDS, TELLING
+from dafka.overlay.limits import SETTLE_SECONDS, TELLING, TOLD_AT_LEAST
 from dafka.overlay.routing.outputs import Deliver, Output, ToLeaf
 from dafka.overlay.routing.peer import Peer
 from dafka.overlay.values.checking import takes_long
@@ -182,7 +182,7 @@ class Gateway:
             if known.told_at != (self._speaks_for(leaf), demand.changes):
                 if looked_at > TELLING:
                     break
-                looked_at += len(demand)
+                looked_at += max(len(demand), TOLD_AT_LEAST)
                 outputs += self._tell(leaf)
                 self._leaves[leaf] = self._leaves.pop(leaf)  # the others come first the next time
         return outputs

@@ -39,7 +39,7 @@ class WaysRound:
     @property
     def beside(self) -> tuple[bytes, ...]:
         """The leaves that this one is connected with."""
-        return tuple(sorted(self._beside)[:MOST_BESIDE])
+        return tuple(sorted(self._beside)[:MOST_BESIDE]) if self._beside else ()
 
     def echo(self, topic: bytes) -> None:
         """Something has come back on a topic."""

@@ -16,15 +16,15 @@ import gevent
 
 from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
-from dafka.hub.pool import BATCHES
 from dafka.hub.turns import Pace
 from dafka.overlay.connector import Connector, Open
 from dafka.overlay.connector import Output as ConnectorOutput
-from dafka.overlay.core import Pause, Resume, Room
 from dafka.overlay.filters import reduced
+from dafka.overlay.flow import Pause, Resume, Room
 from dafka.overlay.limits import TICK_SECONDS
 from dafka.overlay.node import limits
 from dafka.overlay.node.connections.attempts import Attempts
+from dafka.overlay.node.connections.congestion import Congestion
 from dafka.overlay.node.connections.doors import Doors, Where
 from dafka.overlay.node.connections.link import Link
 from dafka.overlay.node.connections.links import Links
@@ -32,9 +32,10 @@ from dafka.overlay.node.connections.tls import Security
 from dafka.overlay.node.errors import Closed
 from dafka.overlay.node.publishing import Publishing
 from dafka.overlay.node.questions import Questions
+from dafka.overlay.node.receiving import Receiving
 from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber
 from dafka.overlay.node.subscribers import Subscribers
-from dafka.overlay.node.types import EndpointId, PeerInfo, format_address
+from dafka.overlay.node.types import EndpointId, PeerInfo
 from dafka.overlay.peering.outputs import Close, PeerDown, PeerUp, Pong, Refused, Send
 from dafka.overlay.peering.statuses import (
     ERRORS,
@@ -48,11 +49,10 @@ from dafka.overlay.role import EndpointRole, Output
 from dafka.overlay.routing.outputs import Deliver, DeliverMany, Discovered, Unreachable
 from dafka.overlay.stores.hosting import StoreOutput
 from dafka.overlay.values import encode
-from dafka.overlay.values.checking import takes_long, work
 from dafka.overlay.wire.handshake import WITH_ROUTING
-from dafka.overlay.wire.zeek import is_value_fast
 from dafka.protocol.errors import MalformedMessage
 from dafka.sockets import listening
+from dafka.sockets.hosts import host_and_port
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +75,8 @@ class Carrier:
         self.role.core.full = self.subscribers.full
         self._publishing = Publishing(hub, self.role, self.subscribers, self.carry)
         self.pending = self._publishing.pending
+        self._receiving = Receiving(hub, self.role, self.carry)
+        self._congestion = Congestion(hub, self.role.core, self.carry)
         self._statuses: list[StatusSubscriber] = []
         self.store_listeners: list[Callable[[StoreOutput], None]] = []
         """Called with what happens to stores."""
@@ -87,7 +89,6 @@ class Carrier:
         self._attempts = Attempts()
         self._forwarded: set[bytes] = set()
         self._changed = Changes()
-        self._congested: set[int] = set()  # links of version 1 whose queue is long
         self._up: set[int] = set()  # links whose handshake is over
         self._questions = Questions()
         self._routes_of = 0  # how often routes had changed when it was looked at last
@@ -180,7 +181,7 @@ class Carrier:
         infos = [
             PeerInfo(
                 EndpointId(peer),
-                format_address(*link.address),
+                host_and_port(*link.address),
                 frozenset({"outbound" if link.is_connector else "inbound"}),
                 "peered",
             )
@@ -190,7 +191,7 @@ class Carrier:
         for address in self._connector.addresses:
             where = address.address, address.port
             if where not in at:
-                infos.append(PeerInfo(None, format_address(*where), frozenset({"outbound"}), "connecting"))
+                infos.append(PeerInfo(None, host_and_port(*where), frozenset({"outbound"}), "connecting"))
         for peer in self.role.core.peer.peers:
             if peer not in self._peers:
                 infos.append(PeerInfo(EndpointId(peer), None, frozenset({"remote"}), "reachable"))
@@ -273,7 +274,7 @@ class Carrier:
                     if link is not None:
                         links.send(link, octets)
                         if link.is_plain and link.is_congested:
-                            self._congest(link)
+                            self._congestion.begin(link, self._peers)
                 case DeliverMany(publisher, topic, payloads):
                     self.subscribers.deliver(topic, payloads, publisher)
                 case Deliver(publisher, _, topic, payload):
@@ -296,27 +297,6 @@ class Carrier:
         if self._routes_of != self.role.core.changes:
             self._routes_of = self.role.core.changes
             self._changed.tell()
-
-    def _congest(self, link: Link) -> None:
-        """A peer of version 1 is sent nothing more until its connection has room."""
-        if link.number in self._congested:
-            return
-        self._congested.add(link.number)
-        peers = [peer for peer, one in self._peers.items() if one is link]
-
-        def wait() -> None:
-            link.wait_for_room()
-            self._congested.discard(link.number)
-            pace = Pace()
-            for peer in peers:
-                self.carry(self.role.core.drained(peer))
-                while link.number not in self._congested and self.role.core.has_more(peer):
-                    pace.rest()
-                    self.carry(self.role.core.drained(peer))
-
-        for peer in peers:
-            self.role.core.congested(peer)
-        self.hub.spawn(wait)
 
     def _hear(self, output: Any) -> None:
         match output:
@@ -383,31 +363,7 @@ class Carrier:
         self.carry(self.role.connected(self.now, link.number, link.is_connector))
 
     def heard(self, link: Link, messages: list[bytes]) -> None:
-        if work(b"".join(messages)) <= limits.CHECKED_AT_ONCE:
-            self.carry(self.role.received_many(self.now, link.number, messages))
-            return
-        pace, some, amount = Pace(), list[bytes](), 0
-        for message in messages:
-            if takes_long(message):
-                payload = self.role.core.payload_to_check(link.number, message)
-                is_good = payload is None or BATCHES.run(is_value_fast, payload)
-                some, amount = self._hear_some(link, some, pace), 0
-                hear = self.role.received if is_good else self.role.undecodable
-                self.carry(hear(self.now, link.number, message))
-                continue
-            more = work(message)
-            if amount + more > limits.CHECKED_AT_ONCE:
-                some, amount = self._hear_some(link, some, pace), 0
-            some.append(message)
-            amount += more
-        self._hear_some(link, some, pace)
-
-    def _hear_some(self, link: Link, messages: list[bytes], pace: Pace) -> list[bytes]:
-        if messages:
-            self.carry(self.role.received_many(self.now, link.number, messages))
-            if self.hub.turns.elapsed > limits.TURN_SECONDS:
-                pace.pause()
-        return []
+        self._receiving.receive(link.number, messages)
 
     def malformed(self, link: Link, error: MalformedMessage) -> None:
         self.carry(self.role.malformed(self.now, link.number, error))

@@ -17,12 +17,13 @@ from dafka.overlay.node.publisher import Publisher, payload_of, topic_octets
 from dafka.overlay.node.stores.disk import Disk, Memory
 from dafka.overlay.node.stores.store import Store, attach
 from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber, text_of
-from dafka.overlay.node.types import EndpointId, PeerInfo, format_address, parse_address
+from dafka.overlay.node.types import EndpointId, PeerInfo, parse_address
 from dafka.overlay.peering.handshake import VERSIONS
 from dafka.overlay.peering.statuses import Error, Status
 from dafka.overlay.values import Value
 from dafka.overlay.values.containers import octets_of
 from dafka.overlay.wire.zeek import ZeekMessage
+from dafka.sockets.hosts import host_and_port
 
 Peer = str | bytes
 """An address (``"host:port"``), or an endpoint's id: its 16 octets, or a UUID's text."""
@@ -92,7 +93,7 @@ class Endpoint:
         addresses = self._hub.run(lambda: self._carrier.addresses)
         if not addresses:
             raise ValueError("this endpoint does not listen")
-        return format_address(*addresses[0])
+        return host_and_port(*addresses[0])
 
     def listen(self, address: str = "127.0.0.1:0") -> int:
         """Accept peers on an address; port 0 is any free one. The port. Raises OSError, InsecureAddress."""
@@ -125,7 +126,7 @@ class Endpoint:
         """The first address for WebSocket clients, ``"host:port"``. Raises ValueError if there is none."""
         if not self._websockets:
             raise ValueError("this endpoint does not listen for WebSocket clients")
-        return format_address(*self._websockets[0].address)
+        return host_and_port(*self._websockets[0].address)
 
     def peer(self, address: str, retry: float = limits.RETRY_SECONDS, timeout: float | None = None) -> bool:
         """Connect to an endpoint and wait until the two are peers; whether they are.
@@ -157,6 +158,13 @@ class Endpoint:
     def peers(self) -> list[PeerInfo]:
         """All peers: direct ones, addresses that it tries to connect to, and those behind other peers."""
         return self._hub.run(self._carrier.peers)
+
+    def paths(self) -> dict[EndpointId, list[list[EndpointId]]]:
+        """The paths to each known peer, the shortest first: their hops, the last of which is the peer."""
+        known = self._hub.run(lambda: self._carrier.role.core.paths)
+        return {
+            EndpointId(peer): [list(map(EndpointId, hops)) for hops in paths] for peer, paths in known.items()
+        }
 
     def filters(self) -> dict[EndpointId, list[str]]:
         """What the known peers want, by their ids: prefixes of topics."""
@@ -237,8 +245,8 @@ class Endpoint:
 
         Waits while somebody who gets this topic is too slow, for ``timeout`` seconds at most: then the
         message is not sent, and :class:`~dafka.overlay.node.errors.Overloaded` is raised. Raises
-        :class:`~dafka.overlay.errors.InvalidValue` for what is no value, ValueError for a topic of more than
-        65 535 octets.
+        :class:`~dafka.overlay.errors.InvalidValue` for anything but a value, ValueError for a topic of more
+        than 65 535 octets.
         """
         self._carrier.pending.put(topic_octets(topic), payload_of(value), timeout)
 

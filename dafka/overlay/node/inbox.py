@@ -1,7 +1,7 @@
 """A bounded queue from the hub to the threads of a program.
 
 The hub puts many items at once and wakes waiting threads once; a thread takes items one by one without a
-call of the hub. What happens when the queue is full is said in advance:
+call of the hub. One of these is chosen in advance for when the queue is full:
 
 - ``wait``: nothing is lost. The queue may grow by what was under way; whoever sends is to hold back while
   :meth:`Inbox.watch` says so, and is told when half of it is free again.

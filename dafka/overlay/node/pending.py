@@ -158,13 +158,13 @@ class Pending:
         return taken
 
     def block(self, topic: bytes) -> None:
-        """Whoever publishes on this topic waits from now on."""
+        """Publishers on this topic wait from now on."""
         with self._lock:
             self._blocked.add(topic)
             self._show()
 
     def unblock(self, is_blocked: Callable[[bytes], bool]) -> None:
-        """They go on, but for topics that still are."""
+        """Publishers go on, except on topics that are still blocked."""
         free = {topic for topic in self._blocked if not is_blocked(topic)}
         if free:
             with self._lock:

@@ -52,7 +52,7 @@ class Publisher:
         return self._signal.fileno()
 
     def close(self) -> None:
-        """Publish nothing more. What was published is sent."""
+        """Publish nothing more. Messages that were published are still sent."""
         self._is_closed = True
         signal, self._signal = self._signal, None
         if signal is not None:

@@ -20,7 +20,7 @@ class Questions:
         return question, silent
 
     def answered(self, peer: bytes, question: bytes) -> None:
-        """Questions that nobody waits for are none."""
+        """A peer has answered; an answer to a question that has ended is ignored."""
         self._silent.get(question, set[bytes]()).discard(peer)
 
     def gone(self, peer: bytes) -> None:

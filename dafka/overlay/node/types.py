@@ -61,7 +61,3 @@ def parse_address(address: str, retry: float = 0.0) -> NetworkInfo:
     if not colon or not port.isdecimal() or int(port) > 0xFFFF or (":" in host and not host.startswith("[")):
         raise AddressError(f"{address!r:.200} is not host:port")
     return NetworkInfo(host.strip("[]"), int(port), retry)
-
-
-def format_address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

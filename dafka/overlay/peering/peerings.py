@@ -5,8 +5,8 @@ the outputs. Where libbroker leaves something open, this is stricter: a handshak
 peer that nothing is heard of is sent a ping, which libbroker answers too, and is lost without an answer;
 nothing that came from a peer can pass for a local event of this node.
 
-Goodbye is a ping with a payload that begins with BYE. Whoever says it closes the connection when the answer
-is there: everything that was sent before has then arrived.
+Goodbye is a ping with a payload that begins with BYE. The node that says it closes the connection when the
+answer is there: everything that was sent before has then arrived.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from dafka.overlay.wire.leaves import Leaf
 
 
 class Leaves:
-    """Who lists which leaf, for the node ``me``. What leaves want is part of the ``demand``."""
+    """Which node lists which leaf, for the node ``me``. The ``demand`` includes that of leaves."""
 
     def __init__(self, me: bytes, demand: Demand) -> None:
         self._me = me

@@ -18,7 +18,7 @@ EVENTS = LOCAL + b"data/store-events/"
 """The topic of events is this and the name of the store."""
 
 Origin = tuple[EntityId, int]
-"""Who put a key there with put_unique, and in which request."""
+"""The writer that put a key there with put_unique, and its request."""
 
 
 class Entry:

@@ -1,6 +1,6 @@
 """A content that is given away in pieces, while it changes.
 
-Whoever takes it asks for one piece after the other. A piece holds what the entries are at that moment, and
+A reader asks for one piece after the other. A piece holds what the entries are at that moment, and
 says behind which event that is; so pieces and events together tell the whole content, in whatever order they
 arrive. Only the keys are noted at the beginning.
 """
@@ -32,7 +32,7 @@ class _Reading:
 
 
 Reader = tuple[EntityId, int]
-"""Who takes the content, and in which attempt."""
+"""An endpoint that takes the content, and its attempt."""
 
 
 class Pieces:
@@ -46,7 +46,7 @@ class Pieces:
     def begin(self, reader: Reader, offset: int = 0) -> bool:
         """Whether there is room for one more. ``offset`` is kept for it."""
         if len(self._readings) >= MOST_LOADING:
-            # Whoever has got the last piece asks again only if that is lost, and begins anew then.
+            # A reader that has got the last piece asks again only if that is lost, and begins anew then.
             finished = [one for one, reading in self._readings.items() if reading.finished]
             if not finished:
                 return False

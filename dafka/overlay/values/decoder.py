@@ -109,7 +109,7 @@ def _read_real(octets: bytes, position: int, depth: int) -> tuple[float, int]:
     if value - value != 0.0:
         pattern = _count_at(octets, position)[0]
         if pattern not in _SPECIAL:
-            raise MalformedMessage("real", f"{pattern:016x} is no number, and not what Broker writes for NaN")
+            raise MalformedMessage("real", f"{pattern:016x} is not a number, nor what Broker writes for NaN")
         value = _SPECIAL[pattern]
     return value, position + 8
 
@@ -145,7 +145,7 @@ def _read_subnet(octets: bytes, position: int, depth: int) -> tuple[Subnet, int]
 def _read_port(octets: bytes, position: int, depth: int) -> tuple[Port, int]:
     protocol = octets[position + 2]
     if protocol > types.ICMP:
-        raise MalformedMessage("port", f"{protocol} is no protocol of a port")
+        raise MalformedMessage("port", f"{protocol} is not a protocol of a port")
     return Port(octets[position] << 8 | octets[position + 1], protocol), position + 3
 
 

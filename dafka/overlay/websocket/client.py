@@ -115,8 +115,8 @@ class Client:
 
         Waits while there is no connection, or the server is slow, for ``timeout`` seconds at most: then it
         is not sent, and :class:`~dafka.overlay.node.errors.Overloaded` is raised. Raises
-        :class:`~dafka.overlay.errors.InvalidValue` for what is no value, and what :meth:`get` raises at the
-        end. The server's answer is not waited for, see :attr:`refused`.
+        :class:`~dafka.overlay.errors.InvalidValue` for anything but a value, and at the end what :meth:`get`
+        raises. The server's answer is not waited for, see :attr:`refused`.
         """
         form: Value = to_value(value) if isinstance(value, _ZEEK) else value
         self._pending.put(octets_of(topic), data_octets(topic, form), timeout)
@@ -174,7 +174,7 @@ class Client:
         try:
             message = read_from_server(text)
         except (InvalidForm, MalformedJson) as error:
-            log.warning("%s sent what is no message: %s", self.url, error)
+            log.warning("%s sent an invalid message: %s", self.url, error)
             return None
         if isinstance(message, Failure):
             self._refuse(message)

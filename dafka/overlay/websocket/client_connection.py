@@ -88,7 +88,7 @@ def uri_of(url: str) -> WebSocketURI:
         return parse_uri(url)
     except (InvalidURI, ValueError) as error:
         wanted = "as ws://127.0.0.1:9997/v1/messages/json"
-        raise ValueError(f"{url!r} is no address of a WebSocket server, {wanted}: {error}") from error
+        raise ValueError(f"{url!r} is not the address of a WebSocket server, {wanted}: {error}") from error
 
 
 def _reason(error: BaseException) -> str:

@@ -14,7 +14,7 @@ class DuplicateElement(InvalidForm):
 
 
 class MalformedJson(DafkaError, ValueError):
-    """Text that is no JSON. ``name``, ``line`` and ``column`` are what libbroker tells its clients."""
+    """Text that is not JSON. ``name``, ``line`` and ``column`` are what libbroker tells its clients."""
 
     def __init__(self, name: str, line: int, column: int) -> None:
         self.name, self.line, self.column = name, line, column

@@ -90,4 +90,4 @@ CLOSE_SECONDS = 10.0
 """For which a client that is closed sends what was published, if its user says nothing else."""
 
 REFUSED_SECONDS = 0.1
-"""Who has no valid token is answered after this time."""
+"""A client without a valid token is answered after this time."""

@@ -191,7 +191,7 @@ def decode_command(payload: bytes) -> Command:
     sequence, sender, receiver = reader.number(8), reader.entity(), reader.entity()
     kind = reader.number(1)
     if kind >= len(_CONTENTS):
-        raise MalformedMessage("command", f"{kind} is no kind of a command")
+        raise MalformedMessage("command", f"{kind} is not a kind of command")
     content, fields = _CONTENTS[kind]
     command = Command(sequence, sender, receiver, content(*[field.decode(reader) for field in fields]))
     if reader.left:

@@ -47,7 +47,7 @@ def decode_envelope(message: bytes) -> Envelope:
         raise MalformedMessage("envelope", f"{len(message)} octets, at least {_HEAD.size}")
     sender, receiver, kind, ttl, length = _HEAD.unpack_from(message)
     if not DATA <= kind <= PONG:
-        raise MalformedMessage("envelope-type", f"{kind} is no type of an envelope")
+        raise MalformedMessage("envelope-type", f"{kind} is not a type of envelope")
     end = _HEAD.size + length
     if end > len(message):
         raise MalformedMessage("topic-length", f"{length} octets, {len(message) - _HEAD.size} are left")

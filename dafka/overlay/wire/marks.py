@@ -27,7 +27,7 @@ def has_room(payload: bytes) -> bool:
 
 
 def is_marked(payload: bytes) -> bool:
-    """Whether a value has the mark. Octets that are no value have none."""
+    """Whether a value has the mark. Octets that are not a value have none."""
     end = _end_of_count(payload)
     return end is not None and end > 2 and payload[end - 1] == 0
 

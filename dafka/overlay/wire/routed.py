@@ -121,7 +121,7 @@ def decode_routed(message: bytes) -> RoutedMessage:
     elif kind == REVOCATION:
         decoded = Revocation(reader.identity(), _time(reader, _LAST_REVOCATION), reader.identity())
     else:
-        raise MalformedMessage("message-type", f"{kind} is no message among peers")
+        raise MalformedMessage("message-type", f"{kind} is not a message among peers")
     if reader.left:
         raise MalformedMessage("trailing-octets", f"{reader.left} octets behind a message")
     return decoded
@@ -182,7 +182,7 @@ def _read_routed(message: bytes) -> Routed:
     if count > BRANCH_OCTETS:
         raise MalformedMessage("branches", f"a way of {count} octets, at most {BRANCH_OCTETS}")
     if kind != DATA and kind != COMMAND:
-        raise MalformedMessage("routed-kind", f"{kind} is no kind of a routed message")
+        raise MalformedMessage("routed-kind", f"{kind} is not a kind of routed message")
     deliver, branches = message[1] != 0, message[begin:end]
     return Routed(kind, deliver, publisher, branches, message[topic:topic_end], message[topic_end:])
 
@@ -201,5 +201,5 @@ def _read_subscription(reader: Reader) -> Subscription:
 def _time(reader: Reader, end: int = _LAST_TIME) -> int:
     time = reader.number(8)
     if time >= end:
-        raise MalformedMessage("time", f"{time} is no logical time: none could come after it")
+        raise MalformedMessage("time", f"{time} is not a logical time: none could come after it")
     return time

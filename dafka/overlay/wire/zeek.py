@@ -138,7 +138,7 @@ def _event(content: tuple[Any, ...]) -> Event:
         return Event(*content)
     name, arguments, metadata = content[:3]
     if not isinstance(metadata, tuple) or not all(map(_is_metadata, metadata)):
-        raise MalformedMessage("zeek-message", "an event whose metadata are no vectors of key and value")
+        raise MalformedMessage("zeek-message", "an event whose metadata are not vectors of key and value")
     return Event(name, arguments, metadata)
 
 

@@ -46,6 +46,6 @@ def test_options_that_libbroker_refuses(options: dict):
 
 
 @pytest.mark.parametrize("wrong", [None, 0, "SQLite"])
-def test_what_is_no_backend_is_refused(wrong: object):
+def test_anything_but_a_backend_is_refused(wrong: object):
     with pytest.raises(TypeError, match="a backend is"):
         backend_of(wrong, {})

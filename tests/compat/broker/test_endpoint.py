@@ -42,7 +42,7 @@ def test_no_address_is_all_addresses_of_the_machine(new_endpoint):
 
 
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", -1), ("127.0.0.1", 65536), (None, 1), ("", "1")])
-def test_what_is_no_address_is_refused(new_endpoint, host: object, port: object):
+def test_anything_but_an_address_is_refused(new_endpoint, host: object, port: object):
     for call in ("listen", "peer", "peer_nosync", "unpeer", "unpeer_nosync"):
         with pytest.raises(TypeError, match="no address and port"):
             getattr(new_endpoint(), call)(host, port)
@@ -94,7 +94,7 @@ def test_waiting_for_a_peer_that_does_not_come(new_endpoint):
     assert new_endpoint().await_peer(str(uuid.uuid4()), 0.01) is False
 
 
-def test_waiting_for_what_is_no_id_is_refused(new_endpoint):
+def test_waiting_for_anything_but_an_id_is_refused(new_endpoint):
     with pytest.raises(ValueError):
         new_endpoint().await_peer("nobody")
 

@@ -108,7 +108,7 @@ def test_a_number_of_no_member_has_no_name():
     assert both not in list(PeerFlags)
 
 
-def test_what_is_no_number_makes_no_member():
+def test_anything_but_a_number_makes_no_member():
     with pytest.raises(TypeError, match="of a number, not of str"):
         SC("PeerAdded")
 

@@ -41,7 +41,7 @@ def test_one_topic_or_several_are_taken_in_any_form():
 
 
 @pytest.mark.parametrize("wrong", [5, None, [5], [None]])
-def test_what_is_no_topic_is_refused(wrong: object):
+def test_anything_but_a_topic_is_refused(wrong: object):
     with pytest.raises(TypeError):
         topic_texts(wrong)
 

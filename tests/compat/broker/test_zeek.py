@@ -62,7 +62,7 @@ def test_metadata_may_be_pairs_and_stay_as_they_were():
         zeek.Event([Count(1), Count(1), ["e", [], [[Count(5)]]]]),
     ],
 )
-def test_what_is_no_event_says_so(event: zeek.Event):
+def test_a_message_that_is_not_an_event_says_so(event: zeek.Event):
     assert not event.valid()
     for accessor in (event.name, event.args, event.metadata):
         with pytest.raises(ValueError, match="invalid Event data"):

@@ -68,7 +68,7 @@ def test_json_becomes_a_value_that_is_the_same_json(parsed: Any) -> None:
 
 
 @pytest.mark.parametrize("octets", [b"", b"{", b"\xff", b"nonsense", b"[" * 100_000])
-def test_what_is_no_json_is_refused(octets: bytes) -> None:
+def test_anything_but_json_is_refused(octets: bytes) -> None:
     with pytest.raises(InvalidValue):
         loads(octets)
 

@@ -88,7 +88,7 @@ def test_what_has_come_from_the_overlay_is_not_given_back() -> None:
     assert ToOverlay("*", "/x").message(back) is None
 
 
-def test_a_record_that_deletes_its_key_is_no_message() -> None:
+def test_a_record_that_deletes_its_key_is_not_a_message() -> None:
     assert ToOverlay("*", "/x").message(read(None)) is None
 
 

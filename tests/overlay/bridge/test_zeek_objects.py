@@ -86,5 +86,5 @@ def test_the_object_of_an_event_is_that_event_again() -> None:
 
 
 @pytest.mark.parametrize("content", [None, 3, [], {}, {"event": 3, "args": []}, {"event": "x"}, {"args": []}])
-def test_other_objects_are_no_events(content: object) -> None:
+def test_other_objects_are_not_events(content: object) -> None:
     assert to_event(content) is None

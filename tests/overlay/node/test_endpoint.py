@@ -373,7 +373,7 @@ def test_a_closed_endpoint_says_so(make):
 
 
 @pytest.mark.parametrize("address", ["", "here", "127.0.0.1:", "127.0.0.1:99999", "::1:80", "a:b"])
-def test_what_is_no_address_is_refused_by_name(make, address):
+def test_anything_but_an_address_is_refused_by_name(make, address):
     with pytest.raises(AddressError, match="is not host:port"):
         make().peer(address)
 

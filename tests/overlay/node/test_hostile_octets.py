@@ -122,7 +122,7 @@ def hostile_envelopes():
     yield encode_envelope(Envelope(DATA, NOBODY, NOBODY, b"/t", encode("claims to be ours")))
 
 
-def test_a_large_message_that_is_no_value_is_not_passed_on(endpoint):
+def test_a_large_message_that_is_not_a_value_is_not_passed_on(endpoint):
     with Endpoint(peers=[endpoint.address]) as other, connect(endpoint) as connection:
         there = other.subscribe("/t", capacity=10)
         assert endpoint.await_subscriber("/t", other.id, SECONDS)

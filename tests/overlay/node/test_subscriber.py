@@ -37,7 +37,7 @@ def test_they_come_in_order_one_by_one_or_all_at_once():
         one.get(timeout=0.01)
 
 
-def test_what_is_no_value_is_counted_and_left_out():
+def test_anything_but_a_value_is_counted_and_left_out():
     one = subscriber()
     put(one, b"\xff", 1, b"\xff", b"", 2, b"\xff")
     assert [one.get(timeout=100).value, one.get(timeout=100).value] == [1, 2]

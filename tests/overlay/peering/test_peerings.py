@@ -305,7 +305,7 @@ def test_strangers_who_say_nothing_do_not_keep_others_out(monkeypatch):
     assert side.closed == [0, 1, 4]  # the third has had no time yet
 
 
-def test_octets_that_are_no_messages_end_a_connection_and_only_that():
+def test_octets_that_are_not_messages_end_a_connection_and_only_that():
     pair = established()
     side = pair.sides[0]
     side.connect(2, connector=False)

@@ -42,7 +42,7 @@ def test_the_guides_scenario():
     assert sorted(town.passed) == [("A", "B"), ("B", "C"), ("B", "D"), ("D", "E")]
 
 
-def test_peers_that_are_no_receivers_only_forward():
+def test_peers_that_are_not_receivers_only_forward():
     town = Town(A="", B="", C="/t").link("A B C")
     assert town.publish("A", "/t", "hello") == ["C"]
 

@@ -94,6 +94,6 @@ def test_nesting_ends_at_the_same_bound(depth):
         b"\x05\xff\xff\xff\xff\xff\x01",  # a length of six octets
     ],
 )
-def test_what_is_refused_by_name_is_no_value(octets):
+def test_what_is_refused_by_name_is_not_a_value(octets):
     assert not is_decoded(octets) and not is_value(octets)
     assert not is_value(b"\x0e\x01" + octets)

@@ -179,7 +179,7 @@ def in_vectors(depth: int, inside: bytes = b"\x00") -> bytes:
         (b"\x07" + bytes(16) + b"\x81", "subnet"),
     ],
 )
-def test_octets_that_are_no_value_are_refused_by_name(octets, cause):
+def test_octets_that_are_not_a_value_are_refused_by_name(octets, cause):
     with pytest.raises(MalformedMessage) as caught:
         decode(octets)
     assert caught.value.cause == cause

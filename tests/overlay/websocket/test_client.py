@@ -104,7 +104,7 @@ def test_a_large_value_goes_there_and_back(endpoint):
         assert one.get(PATIENCE).value == tuple(value)
 
 
-def test_what_is_no_value_is_refused_at_once(endpoint):
+def test_anything_but_a_value_is_refused_at_once(endpoint):
     with Client(url(endpoint)) as client:
         for wrong in (object(), 2**64, {"a": {1j}}):
             with pytest.raises(InvalidValue):
@@ -139,8 +139,8 @@ def test_what_was_published_is_sent_before_a_client_closes(endpoint):
 
 
 @pytest.mark.parametrize("wrong", ["http://127.0.0.1:1", "127.0.0.1:9997", "", "ws://"])
-def test_what_is_no_url_is_refused(wrong):
-    with pytest.raises(ValueError, match="is no address of a WebSocket server"):
+def test_anything_but_a_url_is_refused(wrong):
+    with pytest.raises(ValueError, match="is not the address of a WebSocket server"):
         Client(wrong)
 
 

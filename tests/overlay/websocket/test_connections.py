@@ -95,7 +95,7 @@ def test_a_request_that_opens_nothing_gets_an_http_status(request_octets, status
     [b"\x16\x03\x01\x02\x00\x01", b"SSH-2.0-x\r\n\r\n", b"\r\n\r\n", b"\0" * 20_000],
     ids=["tls", "ssh", "empty", "zeros"],
 )
-def test_what_is_no_http_ends_the_connection(octets):
+def test_anything_but_http_ends_the_connection(octets):
     server = ServerConnection()
     (end,) = server.receive(octets)
     assert isinstance(end, Ended)
@@ -275,8 +275,8 @@ def test_a_server_that_goes_without_a_word_is_noticed():
 
 
 @pytest.mark.parametrize("url", ["http://x", "127.0.0.1:9997", "ws://", "ws://h#f", "ws://h:99999"])
-def test_what_is_no_url_is_refused(url):
-    with pytest.raises(ValueError, match=r"is no address of a WebSocket server"):
+def test_anything_but_a_url_is_refused(url):
+    with pytest.raises(ValueError, match=r"is not the address of a WebSocket server"):
         uri_of(url)
 
 

@@ -95,7 +95,7 @@ def test_python_s_own_containers_stand_for_ours():
         "\ud800x\udc7f",
     ],
 )
-def test_what_is_no_value_is_not_written(value):
+def test_anything_but_a_value_is_not_written(value):
     with pytest.raises(InvalidValue):
         data_octets(b"/t", value)
 
@@ -220,7 +220,7 @@ def test_topics_of_an_endpoint_itself_are_not_for_clients():
     assert result == Failure("invalid_data", "input #7 is on <$>/local/, where no client may publish")
 
 
-def test_reading_refuses_what_is_no_object():
+def test_reading_refuses_anything_but_an_object():
     for wrong in (None, 5, "x", [], {"data": 1}, {"@data-type": "set", "data": "x"}):
         with pytest.raises(InvalidForm):
             value_of(wrong)

@@ -81,7 +81,7 @@ def test_values_have_the_forms_that_libbroker_wrote(vector, form):
 
 
 @pytest.mark.parametrize(("vector", "form"), [pytest.param(*one, id=one[0].name) for one in forms()])
-def test_a_client_reads_what_libbroker_wrote_also_where_that_is_no_json(vector, form):
+def test_a_client_reads_what_libbroker_wrote_also_where_that_is_not_json(vector, form):
     value = read_from_server('{"type":"data-message","topic":"/t",' + form[1:]).value
     lossy = {"data-real-min-normal", "data-timestamp-1969"}
     assert vector.name in lossy or encode(value) == decode_envelope(vector.message).payload

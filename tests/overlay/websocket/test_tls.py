@@ -53,6 +53,6 @@ def test_a_server_of_another_name_is_refused_and_told():
 
 
 @pytest.mark.parametrize("octets", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + bytes(100_000)])
-def test_what_is_no_tls_is_an_error(octets):
+def test_anything_but_tls_is_an_error(octets):
     with pytest.raises(ssl.SSLError):
         Tls(server_context()).receive(octets)

@@ -79,7 +79,7 @@ def test_tokens_that_somebody_signs(tmp_path):
     assert not check("") and not check("no.token.at-all")
 
 
-def test_what_is_no_token_is_refused_without_showing_it():
+def test_anything_but_a_token_is_refused_without_showing_it():
     for wrong in ("short", "with a blank in it and long", "é" * 20, "line\nfeed-1234567890"):
         with pytest.raises(ValueError, match="at least 16") as refused:
             checked(wrong)

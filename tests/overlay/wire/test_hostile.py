@@ -124,7 +124,7 @@ def test_octets_behind_a_handshake_message_are_not_looked_at():
         (1, 5, (1,)),
     ],
 )
-def test_a_value_that_is_no_message_of_zeek_is_refused(value):
+def test_a_value_that_is_not_a_message_of_zeek_is_refused(value):
     assert cause_of(from_value, value) == "zeek-message"
 
 

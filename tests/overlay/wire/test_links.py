@@ -31,7 +31,7 @@ def test_an_answer_is_read_as_it_was_written() -> None:
     [None, (1,), (2, (), ()), (1, ("zz",), ()), (1, ("00",), ()), (1, (3,), ()), (1, (), (4,))],
     ids=range(7),
 )
-def test_what_is_no_answer_is_an_error(value: object) -> None:
+def test_anything_but_an_answer_is_an_error(value: object) -> None:
     with pytest.raises(MalformedMessage):
         links_of(value)
 

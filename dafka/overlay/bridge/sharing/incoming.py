@@ -1,6 +1,6 @@
 """One link, at the site that wants the topics of another one.
 
-The link begins with the positions that are written here. What comes is to be written in its order;
+The link begins with the positions that are written here. Events are to be written in their order;
 acknowledged to the other site is what was written, so that never more than a window waits. When the channel
 has lost something for good, or the other site is silent or another process, a new link begins, again with
 what is written.

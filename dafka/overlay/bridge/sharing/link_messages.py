@@ -91,7 +91,7 @@ def to_value(message: LinkMessage) -> Value:
             return "handshake", Count(link), Count(offset), Count(interval)
         case OfLink(link, channel.Event(sequence, content)):
             head = content.topic, Count(content.partition), Count(content.partitions), Count(content.next)
-            # Octets that are no text would be far slower to read.
+            # Octets that are not text would be far slower to read.
             texts = tuple([b64encode(one).decode() for one in content.batches])
             return "event", Count(link), Count(sequence), *head, texts
         case OfLink(link, channel.RetransmitFailed(sequence)):
@@ -154,7 +154,7 @@ def _positions(topics: Table) -> dict[TopicPartition, int]:
                 case str(), (Count(partition), Count(offset)):
                     positions[topic, int(partition)] = int(offset)
                 case _:
-                    raise MalformedMessage("bridge-message", "a position that is no pair of numbers")
+                    raise MalformedMessage("bridge-message", "a position that is not a pair of numbers")
     return positions
 
 

@@ -1,6 +1,6 @@
 """One link, at the site that the topics are of: what is read next, and what may be sent.
 
-The link's channel sees to it that every event arrives, in order. What it keeps for that is bounded: when so
+The link's channel sees to it that every event arrives, in order. The queue for that is bounded: when so
 many octets are not acknowledged, nothing more is read. Nothing else is kept here: a receiver that loses the
 link asks for another one, from the positions that it has written, and the log is read again from there.
 """

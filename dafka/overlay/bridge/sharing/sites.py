@@ -134,7 +134,7 @@ class Sites:
             self._look_at_settings(now)
 
     def close(self) -> None:
-        """End all links. What was not written by others will be asked for again."""
+        """End all links. Events that others have not written will be asked for again."""
         for peer in list(self._outgoing):
             self._end(peer)
         for source in self._incoming.values():

@@ -1,4 +1,4 @@
-"""Who waits for the outcome of an attempt to connect to an address."""
+"""Waiting for the outcome of an attempt to connect to an address."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Carrier(Protocol):
-    """Who has links."""
+    """The owner of links."""
 
     def began(self, link: Link) -> None: ...
 

@@ -2,7 +2,7 @@
 
 With certificates both ends show one, which the other's CA has to have signed. ``"anonymous"`` is encrypted,
 and nobody knows with whom; ``"plain"`` has no TLS. There is no detection: both ends have the same, or they
-are no peers. Whoever says nothing of all that gets plain connections within this machine, and no others.
+are no peers. Without any of these settings connections are plain, and only within this machine.
 
 A :class:`TlsSocket` stands where a socket of the hub stood. Octets are encrypted when the kernel takes them,
 a piece at a time, so that a large message does not hold up the hub.

@@ -43,7 +43,7 @@ class Store:
       answer, or its content has not come yet;
     - :class:`~dafka.overlay.stores.errors.BackendFailure`: the disk is full or damaged, a bound is reached.
 
-    :class:`~dafka.overlay.errors.InvalidValue`, a ValueError, is raised for what is no value.
+    :class:`~dafka.overlay.errors.InvalidValue`, a ValueError, is raised for anything but a value.
     """
 
     def __init__(self, hub: Hub, hosted: HostedStore) -> None:

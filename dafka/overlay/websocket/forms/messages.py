@@ -76,7 +76,7 @@ def read_input(number: int, text: str) -> Data | Failure:
             return Failure(FAILED, f"input #{number} expected a JSON object")
         topic = form.get("topic", "")
         if type(topic) is not str:
-            raise InvalidForm("a topic that is no string")
+            raise InvalidForm("a topic that is not a string")
         data = Data(octets_of(text_of(topic)), value_of(form))
     except MalformedJson as error:
         return Failure(FAILED, f"input #{number} contained malformed JSON -> {error}")
@@ -132,5 +132,5 @@ def _parsed(text: str) -> Any:
 def _text(form: dict[str, Any], name: str) -> str:
     text = form.get(name, "")
     if type(text) is not str:
-        raise InvalidForm(f"{name} that is no string")
+        raise InvalidForm(f"{name} that is not a string")
     return text

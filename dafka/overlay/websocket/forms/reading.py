@@ -1,4 +1,4 @@
-"""JSON objects to values. What is not of the form that libbroker takes is refused."""
+"""JSON objects to values. Other forms than libbroker's are refused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def value_of(form: Any, depth: int = 0) -> Value:
     if many is None:
         raise InvalidForm(f"no data type: {kind[:60]!r}")
     if type(data) is not list:
-        raise InvalidForm(f"a {kind} that is no array")
+        raise InvalidForm(f"a {kind} that is not an array")
     if depth >= MOST_NESTED:
         raise InvalidForm(f"values are nested more than {MOST_NESTED} deep")
     return many(data, depth + 1)
@@ -64,7 +64,7 @@ def _real(data: Any) -> float:
         return data
     if type(data) is str and data in _SPECIAL:
         return _SPECIAL[data]
-    raise InvalidForm("a real that is no number with a decimal point or an exponent")
+    raise InvalidForm("a real that is not a number with a decimal point or an exponent")
 
 
 def _count(data: int) -> Count:

@@ -1,4 +1,4 @@
-"""JSON text to Python's objects, and what is wrong with text that is no JSON, as libbroker says it.
+"""JSON text to Python's objects, and what is wrong with text that is not JSON, as libbroker says it.
 
 The standard library's reader does not let go of the interpreter, and a hostile megabyte would take it a tenth
 of a second. So large texts are read by one that is written in Python, meant for a thread beside the hub.

@@ -27,7 +27,7 @@ class TooManyPieces(Exception):
 def written(value: Any, most: int | None = None) -> str:
     """The members ``"@data-type"`` and ``"data"`` of the object that stands for a value, without braces.
 
-    Raises :class:`InvalidValue` for what is no value, TooManyPieces for more than ``most``.
+    Raises :class:`InvalidValue` for anything but a value, TooManyPieces for more than ``most``.
     """
     out: list[str] = []
     try:

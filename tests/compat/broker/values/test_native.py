@@ -53,7 +53,7 @@ def test_data_is_ordered_by_type_and_then_by_value():
     assert len({Data(1), Data(1), Data(True), Data([1]), Data((1,))}) == 3
 
 
-def test_elements_are_no_objects_of_the_class_that_programs_make():
+def test_elements_are_not_objects_of_the_class_that_programs_make():
     element = Data([1]).as_vector()[0]
     assert not isinstance(element, Data)
     assert element == Data(1)

@@ -57,7 +57,7 @@ class TestAddress:
 
 
 class TestCount:
-    def test_it_is_no_number(self):
+    def test_it_is_not_a_number(self):
         assert Count(5) != 5
         assert Count(5).value == 5
         with pytest.raises(TypeError):
@@ -78,7 +78,7 @@ class TestCount:
             Count(number)
 
     @pytest.mark.parametrize("wrong", [5.0, "5", None])
-    def test_what_is_no_int_is_refused(self, wrong: object):
+    def test_anything_but_an_int_is_refused(self, wrong: object):
         with pytest.raises(TypeError, match="a Count is made of an int"):
             Count(wrong)
 
@@ -92,7 +92,7 @@ class TestEnum:
         enum.name = "other"
         assert enum == Enum("other")
 
-    def test_what_is_no_text_is_refused(self):
+    def test_anything_but_text_is_refused(self):
         with pytest.raises(TypeError, match="an Enum is made of a str"):
             Enum(5)
         with pytest.raises(InvalidValue):

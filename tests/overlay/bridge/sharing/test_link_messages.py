@@ -59,6 +59,6 @@ NONSENSE: list[Value] = [
 
 
 @pytest.mark.parametrize("value", NONSENSE, ids=range(len(NONSENSE)))
-def test_what_is_no_message_is_an_error(value: Value) -> None:
+def test_anything_but_a_message_is_an_error(value: Value) -> None:
     with pytest.raises(MalformedMessage):
         from_value(value)

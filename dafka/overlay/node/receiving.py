@@ -1,0 +1,51 @@
+"""What peers send: it reaches the role a few messages at a time; large values are checked in a thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from dafka.hub.hub import Hub
+from dafka.hub.pool import BATCHES
+from dafka.hub.turns import Pace
+from dafka.overlay.node import limits
+from dafka.overlay.role import EndpointRole, Output
+from dafka.overlay.values.checking import takes_long, work
+from dafka.overlay.wire.zeek import is_value_fast
+
+
+class Receiving:
+    """``carry`` gets the outputs of the role. Hub side."""
+
+    def __init__(self, hub: Hub, role: EndpointRole, carry: Callable[[Iterable[Output]], None]) -> None:
+        self._hub = hub
+        self._role = role
+        self._carry = carry
+
+    def receive(self, number: int, messages: list[bytes]) -> None:
+        """Hand the role the messages of a link, in order; waits between turns when they are much work."""
+        if work(b"".join(messages)) <= limits.CHECKED_AT_ONCE:
+            self._carry(self._role.received_many(time.monotonic(), number, messages))
+            return
+        pace, some, amount = Pace(), list[bytes](), 0
+        for message in messages:
+            if takes_long(message):
+                payload = self._role.core.payload_to_check(number, message)
+                is_good = payload is None or BATCHES.run(is_value_fast, payload)
+                some, amount = self._receive_some(number, some, pace), 0
+                receive = self._role.received if is_good else self._role.undecodable
+                self._carry(receive(time.monotonic(), number, message))
+                continue
+            more = work(message)
+            if amount + more > limits.CHECKED_AT_ONCE:
+                some, amount = self._receive_some(number, some, pace), 0
+            some.append(message)
+            amount += more
+        self._receive_some(number, some, pace)
+
+    def _receive_some(self, number: int, messages: list[bytes], pace: Pace) -> list[bytes]:
+        if messages:
+            self._carry(self._role.received_many(time.monotonic(), number, messages))
+            if self._hub.turns.elapsed > limits.TURN_SECONDS:
+                pace.pause()
+        return []
