@@ -42,7 +42,7 @@ log = bounded_logger(__name__)
 
 
 class Client(Protocol):
-    """Whoever has written messages."""
+    """A client that has written messages."""
 
     def answer(self, answers: list[Frames]) -> None:
         """Take the answers to what is committed; does not wait."""

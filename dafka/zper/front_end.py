@@ -10,6 +10,7 @@ import socket as sockets
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from itertools import chain, islice
 from typing import Any
 
 from dafka.broker.interface.broker import BrokerInterface
@@ -23,6 +24,7 @@ from dafka.zmtp.mechanisms import MakeMechanism
 from dafka.zper import limits
 from dafka.zper.acks import Acks
 from dafka.zper.cluster.controller import Controller
+from dafka.zper.connected import Connected
 from dafka.zper.discarded import Discarded
 from dafka.zper.places import Places
 from dafka.zper.reader import Reader
@@ -56,7 +58,7 @@ class Zper(FrontEnd):
         self._streams = Streams(hub, poll, follows=False)
         self._relayed = Streams(hub, poll, follows=True)
         self._reader = Reader(places, self._streams, self._discarded)
-        relay = Relay(places, self._relayed, self._discarded)
+        self._relay = relay = Relay(places, self._relayed, self._discarded)
         self._controller = Controller(hub, broker, settings.controller_quorum, self._health, self._discarded)
         handlers: dict[str, Handler] = {
             "writer": self._writer,
@@ -129,6 +131,15 @@ class Zper(FrontEnd):
             "zper_replica_lag": self._replicas.lag(),
         }
 
+    def clients(self, most: int) -> list[Connected]:
+        """The clients that are connected, so many at most."""
+        servers = (self._writer, self._reader, self._relay)
+        return list(islice(chain.from_iterable(one.clients() for one in servers), most))
+
+    def cluster(self) -> list[dict[str, Any]]:
+        """All nodes that the ZPController knows, this one first."""
+        return self._controller.nodes()
+
     def _health(self) -> dict[str, int]:
         """What other nodes are told of how this one is."""
         figures = self.metrics()
@@ -198,6 +209,6 @@ def _bind(address: str, known: str | None, settings: Settings) -> Any:
         (sockets.SO_SNDBUF, settings.send_buffer),
         (sockets.SO_RCVBUF, settings.receive_buffer),
     ):
-        with suppress(OSError, OverflowError):  # more than the system allows is no harm
+        with suppress(OSError, OverflowError):  # more than the system allows does no harm
             socket.setsockopt(sockets.SOL_SOCKET, option, min(octets, 2**31 - 1))
     return socket

@@ -15,7 +15,7 @@ octets at most. ``name:N`` is partition N of the topic ``name``.
 
     socket.setsockopt(zmq.IDENTITY, identity.build("flights", mode=1))
 
-:func:`parse` is for servers. What follows the topic is not looked at: it may have any length.
+:func:`parse` is for servers. The rest behind the topic is not looked at: it may have any length.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _mode(value: int) -> Mode:
     try:
         return Mode(value)
     except ValueError:
-        raise InvalidIdentityError("mode", f"{value} is none of 0, 1 and 2") from None
+        raise InvalidIdentityError("mode", f"{value} is not one of 0, 1 and 2") from None
 
 
 def _split(topic: bytes, length: int | None = None) -> tuple[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dafka.broker.interface.broker import BrokerInterface
-from dafka.broker.interface.front_end import FrontEnd, FrontEndOptions
+from dafka.broker.interface.front_end import NOTHING, Beside, FrontEnd, FrontEndOptions
 from dafka.hub.hub import Hub
 from dafka.security.keys import ServerKeys
 from dafka.zper.front_end import Zper  # here, and not in the hub, where it would make a long turn
@@ -21,6 +21,11 @@ class ZperOptions(Settings, FrontEndOptions):
     """
 
     def open(
-        self, hub: Hub, broker: BrokerInterface, before: Mapping[str, str], keys: ServerKeys | None = None
+        self,
+        hub: Hub,
+        broker: BrokerInterface,
+        before: Mapping[str, str],
+        keys: ServerKeys | None = None,
+        beside: Beside = NOTHING,
     ) -> FrontEnd:
         return Zper(hub, broker, self, before, keys)

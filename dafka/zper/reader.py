@@ -7,7 +7,7 @@ that comes while it is streamed to ends the stream, behind a whole message.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kafka.errors import KafkaError, PolicyViolationError
 
@@ -29,6 +29,7 @@ from dafka.zper.commands import (
     parse_request,
     status,
 )
+from dafka.zper.connected import Connected
 from dafka.zper.discarded import Discarded
 from dafka.zper.envelope import Frames, answer, without_delimiters
 from dafka.zper.identity import Identity, InvalidIdentityError, parse
@@ -51,6 +52,13 @@ class Reader:
     def metrics(self) -> dict[str, int]:
         """By the names of :mod:`dafka.mesh.metrics`."""
         return {"zper_requests": self._requests}
+
+    def clients(self) -> Iterator[Connected]:
+        """Those that are connected, and whose identity could be read."""
+        for peer, client in list(self._clients.items()):
+            if client is not None:
+                where = None if client.stream is None else client.stream.position
+                yield Connected("reader", peer.address, client.identity.topic, 0, position=where)
 
     # -- what the Router calls ------------------------------------------------------------------
 

@@ -7,9 +7,10 @@ another topic of the same name when its own was deleted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dafka.sockets.peer import Peer
+from dafka.zper.connected import Connected
 from dafka.zper.discarded import Discarded
 from dafka.zper.envelope import Frames
 from dafka.zper.identity import InvalidIdentityError, parse
@@ -25,6 +26,11 @@ class Relay:
         self._streams = streams
         self._discarded = discarded
         self._clients: dict[Peer, Stream] = {}
+
+    def clients(self) -> Iterator[Connected]:
+        """Those that are connected, and whose identity could be read."""
+        for peer, stream in list(self._clients.items()):
+            yield Connected("relay", peer.address, stream.topic, 0, position=stream.position)
 
     def joined(self, peer: Peer) -> None:
         """A client has connected: from now on it gets what is written."""

@@ -62,6 +62,16 @@ class Stream:
         self._delimited = delimited
         self._green = streams.hub.spawn(self._run)
 
+    @property
+    def position(self) -> int | None:
+        """Of the next message; None while it is not known."""
+        return self._position
+
+    @property
+    def topic(self) -> str:
+        """As clients name it."""
+        return self._place.name
+
     def stop(self) -> None:
         """End it; waits until nothing more comes."""
         self._green.kill()

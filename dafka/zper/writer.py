@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import gevent
 import gevent.event
@@ -21,6 +21,7 @@ from dafka.sockets.errors import DisconnectedError
 from dafka.sockets.peer import Peer
 from dafka.zmtp.encoding import encode_all
 from dafka.zper import limits
+from dafka.zper.connected import Connected
 from dafka.zper.discarded import Discarded
 from dafka.zper.envelope import Frames, without_delimiters
 from dafka.zper.flushing import Flushed, PartitionFlushes, Unflushed, Written
@@ -64,6 +65,19 @@ class Writer:
             "zper_unflushed_messages": self._unflushed.messages,
             "zper_unflushed_bytes": self._unflushed.octets,
         }
+
+    def clients(self) -> Iterator[Connected]:
+        """Those that are connected, and whose identity could be read."""
+        for peer, client in list(self._clients.items()):
+            if client is not None:
+                yield Connected(
+                    "writer",
+                    peer.address,
+                    client.identity.topic,
+                    client.identity.mode,
+                    is_copy(peer.identity),
+                    client.waiting,
+                )
 
     def close(self) -> None:
         """Take nothing more, flush everything, and give clients time to take their answers."""
@@ -111,11 +125,7 @@ class Writer:
         for delimited, some in without_delimiters(messages):
             if self._closing:  # not taken, and nothing more is read: the rest stays with the client
                 gevent.event.Event().wait()
-            # Tuples of bytes, unlike lists, are none of the garbage collector's business: with many of them
-            # waiting its rounds would make long turns.
-            taken = (
-                list(map(tuple, some)) if self._settings.allow_empty_message else self._without_empty(some)
-            )
+            taken = some if self._settings.allow_empty_message else self._without_empty(some)
             run = Run(client, client.identity.mode, delimited, taken, now, client.copied)
             if taken:
                 partition.take(run)
@@ -128,7 +138,7 @@ class Writer:
             client.gone()
 
     def _without_empty(self, messages: Sequence[Frames]) -> list[Frames]:
-        kept: list[Frames] = [tuple(message) for message in messages if len(message) > 1 or message[0]]
+        kept: list[Frames] = [message for message in messages if len(message) > 1 or message[0]]
         count = len(messages) - len(kept)
         if count:
             self._discarded.report("empty", f"{count} empty messages; allow_empty_message is off", count)
@@ -174,6 +184,11 @@ class _Client:
         self._room = Changes()
         self._sending: gevent.Greenlet | None = None
         self._gone = False
+
+    @property
+    def waiting(self) -> int:
+        """Octets of answers that it has not read."""
+        return self._octets
 
     def answer(self, answers: list[Frames]) -> None:
         """Answers go out as fast as the client reads; does not wait."""

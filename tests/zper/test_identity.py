@@ -100,7 +100,7 @@ def test_an_identity_is_not_built_for_a_topic_that_a_server_would_not_take(topic
 
 
 def test_an_identity_is_not_built_with_another_mode_or_length():
-    with pytest.raises(InvalidIdentityError, match="mode: 3 is none of 0, 1 and 2"):
+    with pytest.raises(InvalidIdentityError, match="mode: 3 is not one of 0, 1 and 2"):
         build("t", 3)
     with pytest.raises(InvalidIdentityError, match="unique: 2 octets"):
         build("t", 0, b"ab")

@@ -179,7 +179,7 @@ class Writer:
             for _ in range(min(len(responses), len(self._unanswered))):
                 self._octets -= sum(map(len, self._unanswered.popleft()))
         # Else ZeroMQ may have connected again, and they may be to later messages than those that wait first.
-        # Whoever waits next has all of them sent again.
+        # The next wait sends all of them again.
 
     def _wait(self, deadline: Deadline, what: str, *, to_send: bool) -> None:
         try:

@@ -131,12 +131,13 @@ class Cluster:
         if name == b"TOPICS" and len(arguments) == 1:
             return messages.encode_for_client(self._list_topics(_topic_name(arguments[0])))
         lists: dict[bytes, Callable[[], dict[str, Any]]] = {
-            b"NODES": lambda: {"nodes": list(self._list_nodes(now))},
+            b"NODES": lambda: {"nodes": list(self.nodes(now))},
             b"PEERS": lambda: {"peers": list(self._list_peers(now))},
             b"TOPICS": lambda: self._list_topics(None),
         }
         if name not in lists:
-            raise InvalidCommandError("unknown", f"{bytes(name[:32])!r} is none of NODES, PEERS and TOPICS")
+            given = bytes(name[:32])
+            raise InvalidCommandError("unknown", f"{given!r} is not one of NODES, PEERS and TOPICS")
         if arguments:
             raise InvalidCommandError("argument-count", f"{name.decode()} with {len(arguments)} arguments")
         return messages.encode_for_client(lists[name]())
@@ -169,7 +170,8 @@ class Cluster:
 
     # -- clients ----------------------------------------------------------------------------------
 
-    def _list_nodes(self, now: float) -> Iterator[dict[str, Any]]:
+    def nodes(self, now: float) -> Iterator[dict[str, Any]]:
+        """All nodes that are known, this one first."""
         yield _shown(self._node, "") | {"state": "up", "silent_ms": 0}
         for known in self._known.values():
             state = "lost" if known.is_lost(now) else "up"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import gevent
 from kafka.errors import KafkaError
@@ -67,6 +68,10 @@ class Controller:
             self._asking.kill()
         for dealer in self._dealers.values():
             dealer.close()
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """All nodes that are known, this one first."""
+        return [] if self._cluster is None else list(self._cluster.nodes(time.monotonic()))
 
     # -- what the Router calls ------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ class Imported(NamedTuple):
     first: int
     end: int
     left_out: int
-    """Octets at the end that are no whole message."""
+    """Octets at the end that are not a whole message."""
 
 
 def import_topic(connection: Connection, topic: JavaTopic, settings: Settings) -> Imported:
@@ -113,7 +113,7 @@ class _Import:
         except KafkaError as error:
             raise self._refused(f"messages from position {position} on: {error}") from error
         if at != position:
-            raise self._refused(f"somebody else writes to it: position {position} has become {at}")
+            raise self._refused(f"another program writes to it: position {position} has become {at}")
 
     def _compare(self, positions: PartitionPositions, position: int, octets: bytes) -> None:
         """An import that was interrupted has written the beginning."""

@@ -67,7 +67,7 @@ class JavaTopic:
             if end < follower.first:
                 raise FolderError(f"{path}: positions {end} to {follower.first - 1} are in no file")
         self.left_out = 0
-        """Octets at the end that are no whole message; known when all are read."""
+        """Octets at the end that are not a whole message; known when all are read."""
 
     @property
     def first(self) -> int:

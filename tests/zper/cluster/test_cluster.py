@@ -234,7 +234,7 @@ def changed(**fields: Any) -> bytes:
     ],
     ids=lambda octets: str(octets[:60]),
 )
-def test_what_is_no_message_of_a_node_is_an_error_of_ours(cluster: Cluster, octets: bytes):
+def test_anything_but_a_message_of_a_node_is_an_error_of_ours(cluster: Cluster, octets: bytes):
     with pytest.raises(InvalidNodeError):
         cluster.asked([b"NODE", octets], "", 0)
     with pytest.raises(InvalidNodeError):

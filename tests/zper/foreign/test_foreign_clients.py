@@ -34,9 +34,8 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestBroker]:
-    # On a machine that starts Java and Spark beside it a client may need more than ten seconds. JeroMQ 0.6.0
-    # comes to no end of a handshake now and then: it connects again when that is given up, within its 30 s.
-    monkeypatch.setattr("dafka.sockets.limits.HANDSHAKE_SECONDS", 20.0)
+    # On a machine that starts Java and Spark beside it a client may need more than ten seconds.
+    monkeypatch.setattr("dafka.sockets.limits.HANDSHAKE_SECONDS", 100.0)
     with TestBroker(zper=ZperOptions(flush_interval=50, segment_size=500)) as running:
         yield running
 

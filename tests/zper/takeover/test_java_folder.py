@@ -93,13 +93,13 @@ def test_a_few_zeros_at_the_end_are_empty_messages(topic: Path):
     assert left_out(topic, allow_empty=False) == 6
 
 
-def test_octets_that_are_no_frame_end_the_last_segment(topic: Path):
+def test_octets_that_are_not_a_frame_end_the_last_segment(topic: Path):
     segments(topic, MESSAGES[0] + b"\x04\x01x" + MESSAGES[1], [])
     assert read(topic) == MESSAGES[:1]
     assert left_out(topic) == 3 + len(MESSAGES[1])
 
 
-def test_octets_that_are_no_frame_in_another_segment_are_an_error_with_the_position(topic: Path):
+def test_octets_that_are_not_a_frame_in_another_segment_are_an_error_with_the_position(topic: Path):
     segments(topic, MESSAGES[0] + b"\x04\x01x" + WHOLE, [20])
     with pytest.raises(FolderError, match=rf"00000.dat is damaged at position {len(MESSAGES[0])}: flags"):
         read(topic)
