@@ -1,7 +1,7 @@
 """The simple assignor of share groups: every partition has a member, and every member a partition.
 
-Members may share a partition. Whoever has one keeps it as far as the shares stay even: that saves members
-from opening other partitions, while records need not stay with anybody.
+Members may share a partition. A member that has one keeps it as far as the shares stay even: that saves
+members from opening other partitions, while records need not stay with anybody.
 """
 
 from __future__ import annotations

@@ -25,7 +25,6 @@ from dafka.broker.interface.broker import Error, TopicPartition
 from dafka.broker.interface.groups import GroupType
 from dafka.broker.interface.share import (
     CLOSE_SESSION,
-    NO_START,
     OPEN_SESSION,
     SharedRecords,
     ShareFetched,
@@ -34,11 +33,11 @@ from dafka.broker.interface.share import (
     ShareHeartbeat,
     ShareHeartbeatAnswer,
     ShareInterface,
-    ShareOffset,
     ShareOffsets,
     ShareOutcome,
     SharePlace,
     ShareRequest,
+    ShareStandings,
 )
 from dafka.broker.records.leader_epochs import LeaderEpochs
 from dafka.broker.share.checks import check_acknowledgements, check_heartbeat, check_member
@@ -46,6 +45,8 @@ from dafka.broker.share.delivery import Deliveries, Delivery
 from dafka.broker.share.fetching import ShareFetch
 from dafka.broker.share.group import ShareGroup
 from dafka.broker.share.partition import SharePartition
+from dafka.broker.share.progress import Progress
+from dafka.broker.share.releasing import Releasing
 from dafka.broker.share.sessions import SessionKey, ShareSession, ShareSessions
 from dafka.broker.share.settings import SettingsTable
 from dafka.broker.share.states import Saved, States, key_of
@@ -76,15 +77,16 @@ class ShareCalls(ShareInterface):
         self._hub = hub
         self._groups = groups
         self._topics = topics
-        self._epochs = epochs
         self._states = states
         self._settings = settings
         self._deliveries = deliveries
         self._stopped = stopped
         self._check_on = check_on
+        self._progress = Progress(topics, epochs, states, settings, deliveries)
         self._sessions = ShareSessions(lambda: settings.sessions)
         self._targets = Targets(hub)
         self._waiting: set[ShareFetch] = set()
+        self._releasing = Releasing(hub, deliveries)
         groups.revive(GroupType.SHARE, lambda name, epoch: self._new_group(epoch))
 
     def close(self) -> None:
@@ -126,6 +128,9 @@ class ShareCalls(ShareInterface):
             raise GroupIdNotFoundError(f"Group {name} is not a share group.")
         if heartbeat.member_epoch != JOIN_EPOCH:
             raise GroupIdNotFoundError(f"Share group {name} not found.")
+        return self._create(name)
+
+    def _create(self, name: str) -> ShareGroup:
         self._groups.check_room()
         group = self._new_group()
         group.name = name
@@ -151,17 +156,12 @@ class ShareCalls(ShareInterface):
                 self._deliveries.drop(delivery)
 
     def _end(self, key: SessionKey) -> None:
-        """End a session, and give back what its member has acquired."""
-        group, member = key
+        """End a session, and have what its member has acquired given back."""
         session = self._sessions.close(key)
         if session is not None:
             for fetch in list(session.fetches):
                 fetch.abandon()
-            self._release(group, member)
-
-    def _release(self, group: str, member: str) -> None:
-        for delivery in self._deliveries.of_group(group):
-            delivery.release(member)
+            self._releasing.begin(key)
 
     def forget_connection(self, connection: object) -> None:
         for key in self._sessions.of_connection(connection):
@@ -184,13 +184,13 @@ class ShareCalls(ShareInterface):
             return ShareFetched(type(error), _words(error))
         answers = self._acknowledge(request)
         if session is None:
-            self._release(request.group, request.member_id)
+            self._releasing.release((request.group, request.member_id))
         elif not request.is_renewal:
             try:
                 found = self._fetch(request, session, limits, not answers)
             except ShareSessionNotFoundError as error:
                 return ShareFetched(type(error), _words(error), partitions=answers)
-            for place, records in found.items():
+            for place, records in Pace().over(found.items()):
                 before = answers.get(place)
                 if before is not None:
                     records = records._replace(acknowledge_error=before.acknowledge_error)
@@ -208,7 +208,7 @@ class ShareCalls(ShareInterface):
             return ShareFetched(type(error), _words(error))
         answers = self._acknowledge(request)
         if session is None:
-            self._release(request.group, request.member_id)
+            self._releasing.release((request.group, request.member_id))
         return ShareFetched(None, None, self._settings.of(request.group).terms.lock, answers)
 
     def _session(
@@ -225,6 +225,7 @@ class ShareCalls(ShareInterface):
         if request.session_epoch == OPEN_SESSION:
             if request.acknowledgements:
                 raise InvalidRequestError("The initial request of a share session has no acknowledgements.")
+            self._releasing.wait(key)
             return self._sessions.open(key, connection, added)
         if request.session_epoch == CLOSE_SESSION:
             if self._sessions.close(key) is None:
@@ -238,12 +239,14 @@ class ShareCalls(ShareInterface):
         """Carry out acknowledgements; returns when they are on disk."""
         answers: dict[SharePlace, SharedRecords] = {}
         begun: list[tuple[SharePlace, AsyncResult | None]] = []
-        for place, batches in Pace().over(request.acknowledgements.items(), every=1):
+        pace = Pace()
+        for place, batches in pace.over(request.acknowledgements.items(), every=1):
             delivery, error, words = self._delivery(request.group, place), None, None
             if isinstance(delivery, Delivery):
                 error, words = delivery.acknowledge(request.member_id, batches)
                 if error is None and delivery.saved is not None:
-                    begun.append((place, delivery.saved.begin()))  # before anybody else has their turn
+                    pace.rest()  # to have it written may take as long again
+                    begun.append((place, delivery.saved.begin()))  # or finds that somebody else has had it
             else:
                 error = delivery
             answers[place] = SharedRecords(None, error, message=words)
@@ -274,7 +277,7 @@ class ShareCalls(ShareInterface):
             session.fetches.discard(fetch)
             self._stopped()
         if (request.group, request.member_id) not in self._sessions:  # it has ended meanwhile
-            self._release(request.group, request.member_id)
+            self._releasing.release((request.group, request.member_id))
             raise ShareSessionNotFoundError
         session.read(found)
         return {**answers, **found}
@@ -289,6 +292,8 @@ class ShareCalls(ShareInterface):
             return UnknownTopicOrPartitionError
         known = self._deliveries.known(group, partition)
         if known is None:
+            if group in self._groups.deleting:  # what is stored of it is being replaced
+                return UnknownTopicOrPartitionError
             found = self._groups.get(group)
             reads = isinstance(found, ShareGroup) and found.reads(topic.name)
             if not reads and not self._states.has(group, topic.topic_id, place[1]):
@@ -320,42 +325,27 @@ class ShareCalls(ShareInterface):
 
     def share_offsets(self, group: str, partitions: Iterable[TopicPartition] | None = None) -> ShareOffsets:
         try:
-            self._share_group(group)
+            self._check_on()
         except BrokerResponseError as error:
             return ShareOffsets(type(error), {}, _words(error))
-        found: dict[TopicPartition, ShareOffset] = {}
-        if partitions is None:
-            for topic_id, number in Pace().over(self._states.places(group)):
-                topic = self._topics.by_id(topic_id)
-                if topic is not None:
-                    found[topic.name, number] = self._offset(group, (topic.name, number))
-        else:
-            for key in Pace().over(partitions):
-                found[key] = self._offset(group, key)
-        return ShareOffsets(None, found)
+        keys = self._progress.read(group) if partitions is None else partitions
+        return ShareOffsets(None, {key: self._progress.offset(group, key) for key in Pace().over(keys)})
 
-    def _offset(self, group: str, key: TopicPartition) -> ShareOffset:
-        partition = self._topics.partition(*key)
-        if partition is None:
-            return ShareOffset(UnknownTopicOrPartitionError)
-        epoch = self._epochs.of(partition).latest
-        delivery = self._deliveries.known(group, partition)
-        machine = delivery.machine if delivery is not None else None
-        if machine is None:
-            try:
-                state, _ = self._states.load(group, partition)
-            except LogError:
-                return ShareOffset(KafkaStorageError)
-            if state is None or state.start == NO_START:
-                return ShareOffset(None, NO_START, epoch)
-            machine = SharePartition(state.start)
-            machine.restore(state.start, state.runs)
-        settings = self._settings.of(group)
-        left = self._deliveries.end(partition, settings) - machine.start - machine.finished
-        return ShareOffset(None, machine.start, epoch, max(left, 0))
+    def share_standings(self, group: str) -> ShareStandings:
+        try:
+            self._share_group(group)
+        except BrokerResponseError as error:
+            return ShareStandings(type(error), {}, _words(error))
+        keys = Pace().over(self._progress.read(group), every=1)
+        return ShareStandings(None, {key: self._progress.standing(group, key) for key in keys})
 
     def alter_share_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> ShareOutcome:
         try:
+            self._check_on()
+            if self._groups.get(group) is None:  # a group begins with its offsets, too
+                if not any(self._topics.partition(*key) for key in offsets):
+                    return ShareOutcome(None, dict.fromkeys(offsets, UnknownTopicOrPartitionError))
+                self._groups.changed(group, self._create(group))
             self._check_empty(group)
             with self._groups.nobody_joins(group):
                 return self._alter_all(group, offsets)

@@ -6,6 +6,7 @@ from kafka.errors import InvalidRequestError
 
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH
 from dafka.broker.interface.share import Acknowledged, AcknowledgeType, ShareHeartbeat, ShareRequest
+from dafka.broker.limits import MEMBER_TOPICS
 from dafka.broker.share.limits import ACKNOWLEDGED_AT_ONCE, MEMBER_ID_LENGTH
 from dafka.hub.turns import Pace
 
@@ -23,6 +24,8 @@ def check_heartbeat(beat: ShareHeartbeat) -> None:
         )
     if beat.rack is not None and not beat.rack.strip():
         raise InvalidRequestError("RackId can't be empty.")
+    if beat.topics is not None and len(beat.topics) > MEMBER_TOPICS:
+        raise InvalidRequestError(f"A member names {MEMBER_TOPICS} topics at most.")
     if beat.member_epoch == JOIN_EPOCH and not beat.topics:
         raise InvalidRequestError("SubscribedTopicNames must be set in first request.")
 
@@ -37,7 +40,8 @@ def check_member(request: ShareRequest) -> None:
 def check_acknowledgements(request: ShareRequest) -> None:
     """Raise InvalidRequestError for acknowledgements that nobody can carry out; waits as a green thread."""
     renews = False
-    for batches in Pace().over(request.acknowledgements.values(), every=1):
+    pace = Pace()
+    for batches in pace.over(request.acknowledgements.values(), every=1):
         items = len(batches) + sum(len(batch.types) for batch in batches)
         if items > ACKNOWLEDGED_AT_ONCE:
             raise InvalidRequestError(
@@ -45,7 +49,7 @@ def check_acknowledgements(request: ShareRequest) -> None:
                 f"{ACKNOWLEDGED_AT_ONCE} are the most"
             )
         before = -1
-        for batch in batches:
+        for batch in pace.over(batches):
             renews = _check_batch(batch, before) or renews
             before = batch.last
     if renews and not request.is_renewal:

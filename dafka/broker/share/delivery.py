@@ -252,7 +252,10 @@ class Deliveries:
         machine.truncate(partition.high_watermark)
         machine.trim(partition.log_start)
         delivery.machine, delivery.saved = machine, saved
-        partition.watch(delivery)
+        if delivery.gone:  # meanwhile
+            saved.close()
+        else:
+            partition.watch(delivery)
         error = saved.end(saved.begin(whole=state is None or state.start != machine.start))
         if error is not None:
             raise LogWriteError(self._states.writer.log.path, f"the state of group {group!r} was not written")

@@ -6,6 +6,9 @@ RUNS = 10_000
 """Runs of offsets of one share partition that are in different states. Beyond, nothing further is acquired
 until older records are acknowledged."""
 
+GROUP_ID_LENGTH = 32_767
+"""The longest text of most of Kafka's messages."""
+
 SESSIONS = 2000
 """group.share.max.share.sessions, the default."""
 

@@ -11,9 +11,7 @@ over what is acknowledged and archived. KIP-932, "In-flight records".
         |   release, expiry |  |  +--reject, gap--> archived
         +-------------------+  +--release or expiry after the last delivery--> archived
 
-An acquisition counts as a delivery. A record that was delivered again and again may be the cause: from half
-of the limit on fewer of them are delivered at once, and on their last delivery each of them alone, so that
-one bad record does not take its neighbours with it (as in Apache Kafka 4.3).
+How many records an acquisition takes is in :mod:`dafka.broker.share.acquisition`.
 
 No I/O and no clock: times go in as seconds of any clock. :meth:`SharePartition.expire` is called at
 :attr:`SharePartition.wake_at`.
@@ -32,12 +30,13 @@ from math import inf
 from typing import NamedTuple
 
 from dafka.broker.interface.share import Acknowledged, AcknowledgeType, Acquired
-from dafka.broker.share.limits import ACQUIRED_AT_ONCE, ACQUIRED_OFFSETS, EXPIRED_AT_ONCE, RUNS
+from dafka.broker.share.acquisition import Acquisition, Terms
+from dafka.broker.share.limits import ACQUIRED_AT_ONCE, EXPIRED_AT_ONCE, RUNS
 from dafka.broker.share.runs import RecordState, Run, Runs
 
 AVAILABLE, ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
 ACKNOWLEDGED, ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
-
+_ACCEPT, _RELEASE, _RENEW = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.RENEW
 
 _ALL = 2**63
 
@@ -49,15 +48,6 @@ class LogBatch(NamedTuple):
     first: int
     last: int
     deliver: bool = True
-
-
-class Terms(NamedTuple):
-    """What a group allows: ``lock`` in seconds, deliveries of a record, records in flight, and renewals."""
-
-    lock: float = 30.0
-    deliveries: int = 5
-    in_flight: int = 2000
-    renew: bool = True
 
 
 class InvalidRecordStateError(Exception):
@@ -113,10 +103,10 @@ class SharePartition:
         """The runs of offsets in the same state, in their order; they belong to this object."""
         return iter(self._runs)
 
-    def within(self, first: int, last: int) -> Iterator[Run]:
-        """Copies of the runs with offsets from ``first`` to ``last``, with these offsets only."""
+    def within(self, first: int, last: int) -> Iterator[tuple[int, int, RecordState, int]]:
+        """First and last offset, state and deliveries of the runs from ``first`` to ``last``."""
         for run in self._runs.within(first, last):
-            yield Run(max(run.first, first), min(run.last, last), run.state, run.count, run.member, run.until)
+            yield max(run.first, first), min(run.last, last), run.state, run.count
 
     @property
     def wake_at(self) -> float:
@@ -151,7 +141,7 @@ class SharePartition:
         that. Acquired records are listed in parts of ``batch_size``, or somewhat more: they end where batches
         end.
         """
-        taking = _Taking(
+        taking = Acquisition(
             member, now + terms.lock, terms, records, strict, batch_size if batch_size > 0 else _ALL
         )
         at = min(read_from, self.end)
@@ -172,7 +162,7 @@ class SharePartition:
         self._advance()
         return taking.acquired
 
-    def _take(self, first: int, last: int, taking: _Taking) -> None:
+    def _take(self, first: int, last: int, taking: Acquisition) -> None:
         """Acquire what is available from ``first`` to ``last``, which are in one batch."""
         # A part of many is as good: what is left is there for the next acquisition.
         known = [
@@ -205,7 +195,7 @@ class SharePartition:
             if run.state is AVAILABLE:
                 yield Run(max(run.first, first), min(run.last, last), AVAILABLE, run.count)
 
-    def _lock(self, first: int, last: int, count: int, taking: _Taking) -> None:
+    def _lock(self, first: int, last: int, count: int, taking: Acquisition) -> None:
         for run in self._runs.cut(first, last):
             run.change(ACQUIRED, count, taking.member, taking.until)
         self._runs.join(first, last)
@@ -221,13 +211,17 @@ class SharePartition:
     def _archive(self, first: int, last: int) -> None:
         """There are no records for members at these offsets."""
         first = max(first, self.start)
-        for available in list(self._known(first, last)):
-            self._finish(available.first, available.last, ARCHIVED)
-            self._runs.join(available.first, available.last)
+        available = [(run.first, run.last, None) for run in self._known(first, last)]
+        self._runs.change(available, self._archive_run)
         if last >= self.end:
             begin = self.end
             self._runs.append(Run(begin, last, ARCHIVED, 0))
-            self.changed.append((begin, last))
+            self._note(begin, last)
+
+    def _archive_run(self, run: Run, _: None) -> None:
+        self._in_flight -= len(run)
+        run.change(ARCHIVED, run.count)
+        self._note(run.first, run.last)
 
     def _first_available(self) -> int | None:
         if self._in_flight:
@@ -243,41 +237,49 @@ class SharePartition:
     def acknowledge(self, now: float, member: str, batches: Sequence[Acknowledged], terms: Terms) -> None:
         """Carry out what a member says of records that it has acquired: all of it, or nothing.
 
-        ``batches`` are in the order of their offsets and do not overlap. What is below the start is ignored:
-        it was removed from the log. Raises InvalidRecordStateError and RenewalError.
+        ``batches`` are in the order of their offsets and do not overlap. Offsets below the start are ignored:
+        they were removed from the log. Raises InvalidRecordStateError and RenewalError.
         """
-        batches = [batch for batch in batches if batch.last >= self.start]
-        for batch in batches:
-            if batch.last >= self.end:
-                raise InvalidRecordStateError(f"nobody has acquired the record of offset {batch.last}")
-            for run in self._runs.within(batch.first, batch.last):
-                if run.state is not ACQUIRED or run.member != member or run.until <= now:
-                    raise InvalidRecordStateError(
-                        f"the member has not acquired the record of offset {max(run.first, batch.first)}"
-                    )
-            if not terms.renew and AcknowledgeType.RENEW in batch.types:
-                raise RenewalError("Renewing acquisition locks is not enabled for the group.")
-        for batch in batches:
-            for first, last, type_ in _by_type(batch):
-                self._settle(now, max(first, self.start), last, type_, terms)
-        if batches:
-            self._runs.join(batches[0].first, batches[-1].last)
+        start = self.start
+        parts = [part for batch in batches if batch.last >= start for part in _by_type(batch, start)]
+        if not parts:
+            return
+        self._check_acquired(now, member, parts)
+        if not terms.renew and any(type_ == _RENEW for _, _, type_ in parts):
+            raise RenewalError("Renewing acquisition locks is not enabled for the group.")
+
+        self._runs.change(parts, lambda run, type_: self._settle(now, run, type_, terms))
         self._advance()
 
-    def _settle(self, now: float, first: int, last: int, type_: int, terms: Terms) -> None:
-        if first > last:
-            return
-        if type_ == AcknowledgeType.ACCEPT:
-            self._finish(first, last, ACKNOWLEDGED)
-        elif type_ == AcknowledgeType.RELEASE:
-            self._take_back(self._runs.cut(first, last), terms)
-        elif type_ == AcknowledgeType.RENEW:
-            until = now + terms.lock
-            for run in self._runs.cut(first, last):
-                run.until = until
-            self._locked(until, first, last)
+    def _check_acquired(self, now: float, member: str, parts: list[tuple[int, int, int]]) -> None:
+        """Raise InvalidRecordStateError unless the member has all of these (first, last, type)."""
+        runs = self._runs.within(parts[0][0], parts[-1][1])
+        run = next(runs, None)
+        for first, last, _ in parts:
+            if last >= self.end:
+                raise InvalidRecordStateError(f"no member has acquired the record at offset {last}")
+            while run is not None and run.last < first:
+                run = next(runs, None)
+            while run is not None and run.first <= last:
+                if run.state is not ACQUIRED or run.member != member or run.until <= now:
+                    raise InvalidRecordStateError(
+                        f"the member has not acquired the record of offset {max(run.first, first)}"
+                    )
+                if run.last >= last:
+                    break
+                run = next(runs, None)
+
+    def _settle(self, now: float, run: Run, type_: int, terms: Terms) -> None:
+        """Carry out what a member says of a run that it has acquired."""
+        if type_ == _RENEW:
+            run.until = now + terms.lock
+            self._locked(run.until, run.first, run.last)
+        elif type_ == _RELEASE:
+            self._take_back_run(run, terms)
         else:
-            self._finish(first, last, ARCHIVED)
+            self._in_flight -= len(run)
+            run.change(ACKNOWLEDGED if type_ == _ACCEPT else ARCHIVED, run.count)
+            self._note(run.first, run.last)
 
     def release(self, member: str, terms: Terms) -> bool:
         """A member has gone: what it has acquired is available again; whether there was anything."""
@@ -306,20 +308,23 @@ class SharePartition:
     def _take_back(self, runs: list[Run], terms: Terms) -> None:
         """Make runs that are acquired available, unless they were delivered often enough."""
         for run in runs:
-            if run.count < terms.deliveries:
-                run.change(AVAILABLE, run.count)
-                self._seek = min(self._seek, run.first)
-            else:
-                run.change(ARCHIVED, run.count)
-                self._in_flight -= len(run)
-            self.changed.append((run.first, run.last))
+            self._take_back_run(run, terms)
 
-    def _finish(self, first: int, last: int, state: RecordState) -> None:
-        """These records are never delivered again."""
-        for run in self._runs.cut(first, last):
-            self._in_flight -= 0 if run.state.is_final else len(run)
-            run.change(state, run.count)
-        self.changed.append((first, last))
+    def _take_back_run(self, run: Run, terms: Terms) -> None:
+        if run.count < terms.deliveries:
+            run.change(AVAILABLE, run.count)
+            self._seek = min(self._seek, run.first)
+        else:
+            run.change(ARCHIVED, run.count)
+            self._in_flight -= len(run)
+        self._note(run.first, run.last)
+
+    def _note(self, first: int, last: int) -> None:
+        """These offsets are to be stored."""
+        if self.changed and self.changed[-1][1] == first - 1 and self.changed[-1][0] <= first:
+            self.changed[-1] = (self.changed[-1][0], last)
+        else:
+            self.changed.append((first, last))
 
     def _advance(self) -> None:
         """Move the start over what is done with."""
@@ -375,59 +380,14 @@ class SharePartition:
         self._seek = self.start
 
 
-class _Taking:
-    """One acquisition: what it may take, and what it has taken."""
-
-    def __init__(
-        self, member: str, until: float, terms: Terms, records: int, strict: bool, batch_size: int
-    ) -> None:
-        self.member = member
-        self.until = until
-        self.terms = terms
-        self.strict = strict
-        self.is_full = False  # there is no room for further records, or none are to be taken with these
-        self.new_batch = True
-        self.acquired: list[Acquired] = []
-        self._records = records
-        self._batch_size = batch_size
-        self._taken = 0
-
-    @property
-    def is_over(self) -> bool:
-        return self.is_full or self._taken >= self._records or len(self.acquired) >= ACQUIRED_AT_ONCE
-
-    def size_of(self, size: int, count: int) -> int:
-        """How many to take of a run of this size that was delivered ``count`` times."""
-        limit = self.terms.deliveries
-        slow = max(2, (limit + 1) // 2)
-        if limit > 2 and count == limit - 1:  # their last delivery
-            self.is_full = True
-            return 0 if self._taken else 1
-        if limit > 2 and count >= slow:
-            self.is_full = True
-            size = max(size >> (count - slow + 1), 1)
-        return min(size, self._records - self._taken if self.strict else ACQUIRED_OFFSETS)
-
-    def add(self, first: int, last: int, count: int) -> None:
-        self._taken += last - first + 1
-        if self.acquired:
-            before = self.acquired[-1]
-            follows = before.last + 1 == first and before.deliveries == count
-            if follows and not (self.new_batch and before.last - before.first + 1 >= self._batch_size):
-                self.acquired[-1] = before._replace(last=last)
-                self.new_batch = False
-                return
-        self.acquired.append(Acquired(first, last, count))
-        self.new_batch = False
-
-
-def _by_type(batch: Acknowledged) -> Iterator[tuple[int, int, int]]:
-    """(first, last, type) of the offsets that follow each other and have one type."""
+def _by_type(batch: Acknowledged, start: int) -> Iterator[tuple[int, int, int]]:
+    """(first, last, type) of the offsets from ``start`` on that follow each other and have one type."""
     if len(batch.types) == 1:
-        yield batch.first, batch.last, batch.types[0]
+        yield max(batch.first, start), batch.last, batch.types[0]
         return
     at = batch.first
     for type_, same in groupby(batch.types):
         size = sum(1 for _ in same)
-        yield at, at + size - 1, type_
+        if at + size > start:
+            yield max(at, start), at + size - 1, type_
         at += size

@@ -8,9 +8,12 @@ how many offsets there are.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from operator import attrgetter
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _first = attrgetter("first")
 
@@ -62,6 +65,10 @@ class Run:
             and self.until == other.until
         )
 
+    def before(self, offset: int) -> Run:
+        """A copy of it up to this offset, which is within it."""
+        return Run(self.first, offset - 1, self.state, self.count, self.member, self.until)
+
     def change(self, state: RecordState, count: int, member: str = "", until: float = 0.0) -> None:
         """Another state for all its offsets."""
         self.state, self.count, self.member, self.until = state, count, member, until
@@ -85,10 +92,7 @@ class Runs:
         """Add a run that begins at the end."""
         assert run.first == self.end <= run.last
         self.end = run.last + 1
-        if self._runs and self._runs[-1].is_like(run):
-            self._runs[-1].last = run.last
-        else:
-            self._runs.append(run)
+        _add(self._runs, run)
 
     def within(self, first: int, last: int) -> Iterator[Run]:
         """The runs with offsets from ``first`` to ``last``; none of them may be changed meanwhile."""
@@ -117,12 +121,38 @@ class Runs:
         end = min(self._position(last) + 2, len(self._runs))
         joined: list[Run] = []
         for run in self._runs[begin:end]:
-            if joined and joined[-1].is_like(run):
-                joined[-1].last = run.last
-            else:
-                joined.append(run)
+            _add(joined, run)
         if len(joined) < end - begin:
             self._runs[begin:end] = joined
+
+    def change(self, changes: Sequence[tuple[int, int, T]], change: Callable[[Run, T], None]) -> None:
+        """Have ``change(run, what)`` called for runs of exactly the offsets of ``(first, last, what)``.
+
+        They are in order, do not overlap, and exist. Goes through the runs once, however many changes there
+        are, and joins those that have become alike.
+        """
+        if not changes:
+            return
+        at = max(self._position(changes[0][0]) - 1, 0)  # one before may be alike
+        left = self._runs[at : self._position(changes[-1][1]) + 2]
+        changed: list[Run] = []
+        number = 0
+        for run in left:
+            while number < len(changes) and changes[number][0] <= run.last:
+                first, last, what = changes[number]
+                if first > run.first:
+                    _add(changed, run.before(first))
+                    run.first = first
+                part = run if last >= run.last else run.before(last + 1)
+                change(part, what)
+                if last <= run.last:
+                    number += 1
+                if part is run:
+                    break
+                _add(changed, part)
+                run.first = last + 1
+            _add(changed, run)
+        self._runs[at : at + len(left)] = changed
 
     def move_start(self, start: int) -> None:
         """Forget everything below ``start``; if that is behind the end, the end moves as well."""
@@ -156,3 +186,11 @@ class Runs:
         self._runs.insert(position + 1, Run(offset, run.last, run.state, run.count, run.member, run.until))
         run.last = offset - 1
         return position + 1
+
+
+def _add(runs: list[Run], run: Run) -> None:
+    """Add a run behind the others, to the last one if they are alike."""
+    if runs and runs[-1].is_like(run):
+        runs[-1].last = run.last
+    else:
+        runs.append(run)

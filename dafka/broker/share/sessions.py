@@ -13,6 +13,7 @@ from kafka.errors import InvalidShareSessionEpochError, ShareSessionNotFoundErro
 from dafka.broker.interface.share import OPEN_SESSION, SharePlace, ShareSessionLimitReachedError
 from dafka.broker.share.fetching import ShareFetch
 from dafka.broker.share.limits import SESSION_PARTITIONS
+from dafka.hub.turns import Pace
 
 SessionKey = tuple[str, str]
 """Group and member id."""
@@ -25,21 +26,18 @@ class ShareSession:
 
     def __init__(self, connection: object) -> None:
         self.epoch = 1
+        self.is_closed = False
         self.connection = connection
         self.places: dict[SharePlace, None] = {}
         self.fetches: set[ShareFetch] = set()
         """Those that are being answered."""
 
-    def change(self, added: Collection[SharePlace], forgotten: Collection[SharePlace]) -> None:
-        """Add partitions, and remove others."""
-        for place in added:
-            self.places.setdefault(place)
-        for place in forgotten:
-            self.places.pop(place, None)
-
     def read(self, places: Collection[SharePlace]) -> None:
-        """Note that something was read of these partitions: it is the turn of the others."""
-        for place in places:
+        """Note that something was read of these partitions: it is the turn of the others.
+
+        Waits as a green thread.
+        """
+        for place in Pace().over(places):
             if place in self.places:
                 del self.places[place]
                 self.places[place] = None
@@ -61,13 +59,21 @@ class ShareSessions:
         return key in self._sessions
 
     def open(self, key: SessionKey, connection: object, places: Collection[SharePlace]) -> ShareSession:
-        """A new session in the place of any older one. Raises ShareSessionLimitReachedError."""
+        """A new session in the place of any older one; waits as a green thread.
+
+        Raises ShareSessionLimitReachedError, and ShareSessionNotFoundError if it is closed meanwhile.
+        """
         self.close(key)
         if len(self._sessions) >= self._most() or self._weight + len(places) > SESSION_PARTITIONS:
             raise ShareSessionLimitReachedError
         session = self._sessions[key] = ShareSession(None)
         self._bind(key, session, connection)
-        self.change(session, places, ())
+        try:
+            self.change(session, places, ())
+        except ShareSessionLimitReachedError:
+            if self._sessions.get(key) is session:
+                self.close(key)
+            raise
         return session
 
     def resume(self, key: SessionKey, epoch: int, connection: object) -> ShareSession:
@@ -85,17 +91,33 @@ class ShareSessions:
     def change(
         self, session: ShareSession, added: Collection[SharePlace], forgotten: Collection[SharePlace]
     ) -> None:
-        """Add partitions to a session, and remove others. Raises ShareSessionLimitReachedError."""
-        if self._weight + len(added) > SESSION_PARTITIONS and any(one not in session.places for one in added):
-            raise ShareSessionLimitReachedError
-        before = len(session.places)
-        session.change(added, forgotten)
-        self._weight += len(session.places) - before
+        """Add partitions to a session, and remove others; waits as a green thread.
+
+        Raises ShareSessionLimitReachedError, after it has added as many as there was room for, and
+        ShareSessionNotFoundError if it is closed meanwhile.
+        """
+        pace = Pace()
+        for place in pace.over(added):
+            if session.is_closed:
+                raise ShareSessionNotFoundError
+            if place in session.places:
+                continue
+            if self._weight >= SESSION_PARTITIONS:
+                raise ShareSessionLimitReachedError
+            session.places[place] = None
+            self._weight += 1
+        for place in pace.over(forgotten):
+            if session.is_closed:
+                raise ShareSessionNotFoundError
+            if place in session.places:
+                del session.places[place]
+                self._weight -= 1
 
     def close(self, key: SessionKey) -> ShareSession | None:
         """End a session; it, if there was one."""
         session = self._sessions.pop(key, None)
         if session is not None:
+            session.is_closed = True
             self._weight -= len(session.places)
             self._unbind(key, session)
         return session

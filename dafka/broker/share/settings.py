@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from dafka.broker.share import limits
-from dafka.broker.share.partition import Terms
+from dafka.broker.share.acquisition import Terms
 from dafka.broker.topics.config_table import ConfigTable
 
 EARLIEST, LATEST, BY_DURATION = "earliest", "latest", "by_duration"

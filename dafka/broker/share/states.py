@@ -72,13 +72,19 @@ class States:
         return list(found)
 
     def load(self, group: str, partition: Partition) -> tuple[stored.Stored | None, list[str]]:
-        """The state of a share partition, and the keys of its rows. Raises the log's errors."""
+        """The state of a share partition, and the keys of its rows; waits as a green thread.
+
+        Raises the log's errors.
+        """
         prefix = key_of(group, partition.topic.topic_id, partition.number)
         keys, values = [], []
         for key, value in self._table.items(prefix):
             keys.append(key)
             values.append(value)
-        return stored.restored(values), keys
+        pace = Pace()
+        found = stored.restored(values, pace.over)
+        pace.rest()
+        return found, keys
 
     def delete(self, group: str, topic: UUID, number: int) -> Error | None:
         """Delete the rows of a share partition; waits as a green thread."""

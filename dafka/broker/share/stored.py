@@ -8,8 +8,8 @@ acquired are stored as if that had not happened: whoever reads them has lost the
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from dafka.broker.share.partition import SharePartition
 from dafka.broker.share.runs import RecordState, Run, Runs
@@ -23,6 +23,8 @@ _MOST = 2**15 - 1
 
 StoredRun = tuple[int, int, RecordState, int]
 """First and last offset, state, number of deliveries."""
+
+Over = Callable[[Iterable[tuple[Any, ...]]], Iterable[tuple[Any, ...]]]
 
 
 class Stored(NamedTuple):
@@ -55,7 +57,9 @@ def snapshot(state_epoch: int, partition: SharePartition | None) -> bytes:
     """Everything about a share partition; None: nobody has read it yet."""
     if partition is None:
         return _HEADER.pack(True, state_epoch, NO_START)
-    return _HEADER.pack(True, state_epoch, partition.start) + _packed(partition.runs)
+    return _HEADER.pack(True, state_epoch, partition.start) + _packed(
+        partition.within(partition.start, partition.end)
+    )
 
 
 def change(state_epoch: int, partition: SharePartition, ranges: Iterable[tuple[int, int]]) -> bytes:
@@ -70,8 +74,11 @@ def change(state_epoch: int, partition: SharePartition, ranges: Iterable[tuple[i
     return bytes(packed)
 
 
-def restored(values: Iterable[bytes]) -> Stored | None:
-    """What a snapshot and the changes after it say; changes before the first snapshot do not count."""
+def restored(values: Iterable[bytes], over: Over = iter) -> Stored | None:
+    """What a snapshot and the changes after it say; changes before the first snapshot do not count.
+
+    There may be a million runs in them: ``over`` goes through those of each value.
+    """
     found: Stored | None = None
     runs: Runs | None = None
     for value in values:
@@ -82,34 +89,38 @@ def restored(values: Iterable[bytes]) -> Stored | None:
         if runs is None:
             continue
         found = Stored(epoch, start, [])
-        for first, last, state, count in _RUN.iter_unpack(memoryview(value)[_HEADER.size :]):
-            _overlay(runs, first, last, RecordState(state), count)
+        for first, last, state, count in over(_RUN.iter_unpack(memoryview(value)[_HEADER.size :])):
+            overlay(runs, first, last, RecordState(state), count)
         runs.move_start(start)
     if found is None or runs is None:
         return None
     return found._replace(runs=[(run.first, run.last, run.state, run.count) for run in runs])
 
 
-def _overlay(runs: Runs, first: int, last: int, state: RecordState, count: int) -> None:
+def overlay(runs: Runs, first: int, last: int, state: RecordState, count: int) -> None:
+    """Put a run in the place of what is there; offsets that nobody has looked at are available in between."""
     first = max(first, runs.start)
-    for run in runs.cut(first, last):
-        run.change(state, count)
-    if first > runs.end:
+    if first < runs.end:
+        for run in runs.cut(first, last):
+            run.change(state, count)
+        runs.join(first, last)
+    elif first > runs.end:
         runs.append(Run(runs.end, first - 1, RecordState.AVAILABLE, 0))
     if last >= runs.end:
         runs.append(Run(runs.end, last, state, count))
-    runs.join(first, last)
 
 
-def _packed(runs: Iterable[Run]) -> bytes:
+def _packed(runs: Iterable[StoredRun]) -> bytes:
     """Runs as they are stored, joined where they are alike then."""
-    kept: list[tuple[int, int, RecordState, int]] = []
-    for run in runs:
-        state, count = run.state, min(run.count, _MOST)
+    numbers: list[int] = []  # of all runs, one after the other
+    like: tuple[int, int] | None = None
+    for first, last, state, count in runs:
         if state is RecordState.ACQUIRED:
             state, count = RecordState.AVAILABLE, count - 1
-        if kept and kept[-1][2:] == (state, count):
-            kept[-1] = (kept[-1][0], run.last, state, count)
+        count = min(count, _MOST)
+        if like == (state, count):
+            numbers[-3] = last
         else:
-            kept.append((run.first, run.last, state, count))
-    return b"".join(_RUN.pack(*one) for one in kept)
+            numbers += first, last, state, count
+            like = state, count
+    return struct.pack(">" + "qqbh" * (len(numbers) // 4), *numbers)

@@ -23,13 +23,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # for a run as a program
 import histories  # noqa: E402 - needs the path
 
 from dafka.broker.share import stored  # noqa: E402
+from dafka.broker.share.acquisition import Terms  # noqa: E402
 from dafka.broker.share.partition import (  # noqa: E402
     Acknowledged,
     AcknowledgeType,
     InvalidRecordStateError,
     LogBatch,
     SharePartition,
-    Terms,
 )
 from dafka.broker.share.runs import RecordState  # noqa: E402
 

@@ -14,7 +14,7 @@ from broker.share.member import ACCEPT, REJECT, RELEASE, Member, acquired, error
 from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
 from dafka.broker.interface.broker import TopicSpec
-from dafka.broker.interface.share import Acknowledged, ShareRequest
+from dafka.broker.interface.share import NO_START, Acknowledged, ShareRequest
 from dafka.broker.remote.remote import Remote
 from dafka.broker.share.limits import ACKNOWLEDGED_AT_ONCE, MEMBER_ID_LENGTH
 from dafka.hub.hub import get_hub
@@ -196,7 +196,21 @@ def test_offsets_are_altered_and_deleted_while_nobody_is_there(call):
     member.heartbeat(-1)
     deleted = call("delete_share_offsets", GROUP, ["jobs", "none"])
     assert deleted.parts == {("jobs", -1): None, ("none", -1): errors_.UnknownTopicOrPartitionError}
-    assert call("share_offsets", "nobody").error is errors_.GroupIdNotFoundError
+    found = call("share_offsets", "nobody", [("jobs", 0), ("none", 0)])
+    assert found.error is None and all(one[:2] == (None, NO_START) for one in found.partitions.values())
+    assert call("share_offsets", "nobody").partitions == {}
+
+
+def test_a_group_begins_with_its_offsets(call):
+    call("create_topics", {"jobs": TopicSpec(1)})
+    produce(call, b"a", b"b", b"c")
+    altered = call("alter_share_offsets", GROUP, {("none", 0): 1})
+    assert altered.parts == {("none", 0): errors_.UnknownTopicOrPartitionError}
+    assert call("describe_share_groups", [GROUP])[GROUP].error is errors_.GroupIdNotFoundError
+    assert call("alter_share_offsets", GROUP, {("jobs", 0): 1}).parts == {("jobs", 0): None}
+    assert call("describe_share_groups", [GROUP])[GROUP].state == "Empty"
+    assert acquired(joined(call).fetch()) == [(1, 2, 1)]
+    assert call("delete_groups", [GROUP])[GROUP] is errors_.NonEmptyGroupError
 
 
 def test_a_group_is_listed_described_and_deleted(call):

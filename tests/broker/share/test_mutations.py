@@ -7,7 +7,7 @@ import inspect
 import pytest
 from broker.share import share_histories
 
-from dafka.broker.share import partition
+from dafka.broker.share import acquisition, partition
 
 SEEDS = 150
 
@@ -22,8 +22,8 @@ MUTATIONS = {
         "if run.state is ACQUIRED and run.until <= now\n",
         "if run.state is ACQUIRED\n",
     ),
-    "a renewed lock is forgotten": ("            self._locked(until, first, last)", ""),
-    "renewing changes nothing": ("run.until = until\n", "pass\n"),
+    "a renewed lock is forgotten": ("            self._locked(run.until, run.first, run.last)\n", ""),
+    "renewing changes nothing": ("run.until = now + terms.lock\n", "pass\n"),
     "one delivery too many": ("run.count < terms.deliveries", "run.count <= terms.deliveries"),
     "a delivery is not counted": (
         "run_first + size - 1, count + 1, taking",
@@ -32,12 +32,12 @@ MUTATIONS = {
     "markers are delivered": ("if batch.deliver:", "if True:"),
     "gaps are delivered": ("if batch.first > at:", "if False:"),
     "an acknowledgement is not stored": (
-        "run.change(state, run.count)\n        self.changed.append((first, last))",
-        "run.change(state, run.count)",
+        "if type_ == _ACCEPT else ARCHIVED, run.count)\n            self._note(run.first, run.last)",
+        "if type_ == _ACCEPT else ARCHIVED, run.count)",
     ),
     "what is given back is not found": (
-        "self._seek = min(self._seek, run.first)\n            else:\n                run.change(ARCHIVED",
-        "pass\n            else:\n                run.change(ARCHIVED",
+        "self._seek = min(self._seek, run.first)\n        else:\n            run.change(ARCHIVED",
+        "pass\n        else:\n            run.change(ARCHIVED",
     ),
     "the start moves too far": (
         "if not run.state.is_final:\n                break",
@@ -54,17 +54,20 @@ MUTATIONS = {
     ),
     "what is refused was carried out in part": (
         "if run.state is not ACQUIRED or run.member != member or",
-        "self._settle(now, run.first, run.last, 1, terms)\n"
+        "self._settle(now, run, 1, terms)\n"
         "                if run.state is not ACQUIRED or run.member != member or",
     ),
 }
 
 
 def mutant(old: str, new: str) -> type[partition.SharePartition]:
-    source = inspect.getsource(partition)
-    assert source.count(old) == 1, old
+    sources = [
+        inspect.getsource(module) for module in (partition, acquisition)
+    ]  # the first one has the other
+    assert sum(source.count(old) for source in sources) == 1, old
     names: dict[str, object] = {"__name__": "mutant"}
-    exec(compile(source.replace(old, new), "mutant", "exec"), names)
+    for source in sources:
+        exec(compile(source.replace(old, new), "mutant", "exec"), names)
     names["InvalidRecordStateError"] = partition.InvalidRecordStateError
     found = names["SharePartition"]
     assert isinstance(found, type)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from broker.share import share_histories
 
-from dafka.broker.share import partition as share_partition
+from dafka.broker.share import acquisition
+from dafka.broker.share.acquisition import Terms
 from dafka.broker.share.partition import (
     Acknowledged,
     AcknowledgeType,
@@ -16,7 +17,6 @@ from dafka.broker.share.partition import (
     LogBatch,
     RenewalError,
     SharePartition,
-    Terms,
 )
 
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
@@ -62,7 +62,7 @@ def test_a_batch_is_taken_as_a_whole_unless_the_limit_is_strict() -> None:
 
 
 def test_of_a_long_batch_a_part_is_taken_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(share_partition, "ACQUIRED_OFFSETS", 1000)
+    monkeypatch.setattr(acquisition, "ACQUIRED_OFFSETS", 1000)
     partition, batches, terms = SharePartition(0), [LogBatch(0, 2499)], Terms(in_flight=5000)
     taken = [partition.acquire(0.0, "m", first, batches, terms, records=1) for first in (0, 1000, 2000)]
     assert taken == [[Acquired(0, 999, 1)], [Acquired(1000, 1999, 1)], [Acquired(2000, 2499, 1)]]
@@ -179,7 +179,7 @@ def test_nothing_more_is_acquired_when_as_many_records_are_in_flight_as_may_be()
     assert take(partition, records=50, strict=True, terms=terms) == [Acquired(0, 14, 1)]
 
 
-def test_what_is_no_record_is_passed_over() -> None:
+def test_anything_but_a_record_is_passed_over() -> None:
     log = [LogBatch(2, 3), LogBatch(6, 6, deliver=False), LogBatch(7, 8)]
     partition = SharePartition(0)
     assert take(partition, log=log) == [Acquired(2, 3, 1), Acquired(7, 8, 1)]

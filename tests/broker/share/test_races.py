@@ -145,3 +145,19 @@ def test_who_joins_while_offsets_are_changed_has_to_try_again(
     assert late.heartbeat().error is None
     ((*offsets, _),) = acquired(late.fetch())
     assert tuple(offsets) == again
+
+
+def test_who_is_not_a_member_reads_nothing_while_offsets_are_altered(client: Client) -> None:
+    member = joined(client)
+    client.produce("jobs", b"a", b"b", b"c")
+    assert acquired(member.fetch()) == [(0, 2, 1)]
+    member.heartbeat(-1)
+    stranger = Member(client.call, GROUP, "jobs")
+    stranger.places = member.places
+    groups = get_hub().run(lambda: client.core._share_calls._groups)
+    with groups.nobody_joins(GROUP):
+        until(lambda: not get_hub().run(client.core._share_calls._deliveries.of_group, GROUP))
+        (refused,) = stranger.fetch().partitions.values()
+        assert refused.error is errors_.UnknownTopicOrPartitionError
+    stranger.session = 0
+    assert acquired(stranger.fetch()) == [(0, 2, 2)]

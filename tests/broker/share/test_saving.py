@@ -8,7 +8,8 @@ from typing import Any
 from kafka.errors import KafkaStorageError
 
 from dafka.broker.interface.share import Acknowledged
-from dafka.broker.share.partition import LogBatch, SharePartition, Terms
+from dafka.broker.share.acquisition import Terms
+from dafka.broker.share.partition import LogBatch, SharePartition
 from dafka.broker.share.states import Saved
 
 ACCEPT = 1

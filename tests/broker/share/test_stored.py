@@ -6,7 +6,8 @@ import struct
 
 import pytest
 
-from dafka.broker.share.partition import Acknowledged, LogBatch, SharePartition, Terms
+from dafka.broker.share.acquisition import Terms
+from dafka.broker.share.partition import Acknowledged, LogBatch, SharePartition
 from dafka.broker.share.runs import RecordState
 from dafka.broker.share.stored import NO_START, Stored, change, is_stored, restored, snapshot
 
@@ -72,5 +73,5 @@ def test_a_change_of_few_records_is_small() -> None:
         struct.pack(">?iqqqbh", True, 0, 0, 4, 4, 0, -1),
     ],
 )
-def test_other_values_are_no_rows_of_it(value: object) -> None:
+def test_other_values_are_not_rows_of_it(value: object) -> None:
     assert not is_stored(value)

@@ -1,0 +1,76 @@
+"""The stored states of share groups over TCP, and the coordinators of share partitions."""
+
+from __future__ import annotations
+
+import base64
+from uuid import UUID
+
+import pytest
+from broker.clients import Client
+from broker.server.client import answered
+from broker.server.share_samples import state_samples
+from kafka.errors import InvalidRequestError, UnknownTopicOrPartitionError
+from kafka.protocol.metadata import FindCoordinatorRequest
+
+GROUP = "queue"
+
+
+@pytest.fixture
+def topic_id(client: Client) -> UUID:
+    client.create("jobs")
+    found: UUID = client.call("metadata", ["jobs"]).topics["jobs"].topic_id
+    return found
+
+
+def test_a_state_is_begun_written_read_and_deleted(client: Client, topic_id: UUID):
+    begin, write, read, sum_up, delete = state_samples(topic_id, GROUP)
+    batches = write.topics[0].partitions[0].StateBatch
+    write.topics[0].partitions[0].state_batches = [
+        batches(first_offset=1, last_offset=2, delivery_state=2, delivery_count=3)
+    ]
+
+    def one(request):
+        (topic,) = answered(client, request).results
+        (found,) = topic.partitions
+        assert (topic.topic_id, found.partition) == (topic_id, 0)
+        return found
+
+    assert one(read).error_code == InvalidRequestError.errno
+    assert one(begin).error_code == one(write).error_code == 0
+    found = one(read)
+    assert (found.error_code, found.state_epoch, found.start_offset) == (0, 1, 0)
+    (run,) = found.state_batches
+    assert (run.first_offset, run.last_offset, run.delivery_state, run.delivery_count) == (1, 2, 2, 3)
+    found = one(sum_up)
+    assert (found.error_code, found.start_offset, found.delivery_complete_count) == (0, 0, 2)
+    assert one(delete).error_code == 0
+    assert one(read).error_code == InvalidRequestError.errno
+
+
+def test_each_partition_has_its_error_and_no_group_has_no_answer(client: Client, topic_id: UUID):
+    for request in state_samples(topic_id, GROUP, number=9):
+        ((found,),) = (topic.partitions for topic in answered(client, request).results)
+        assert found.error_code in (UnknownTopicOrPartitionError.errno, InvalidRequestError.errno)
+        assert found.error_message
+    for request in state_samples(topic_id, ""):
+        assert answered(client, request).results == []
+
+
+@pytest.mark.parametrize(
+    ("key", "known"),
+    [
+        ("queue:{id}:0", True),
+        ("a:b:{id}:1", True),
+        ("queue", False),
+        ("queue:x:0", False),
+        ("queue:{id}:x", False),
+        (":{id}:0", False),
+    ],
+)
+def test_this_broker_coordinates_share_partitions(client: Client, topic_id: UUID, key: str, known: bool):
+    key = key.format(id=base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("="))
+    request = FindCoordinatorRequest(key=key, key_type=2, coordinator_keys=[key])
+    (found,) = answered(client, request, 6).coordinators
+    assert (found.error_code, found.port) == ((0, client.core.port) if known else (42, -1))
+    (found,) = answered(client, request, 5).coordinators  # which does not know them
+    assert found.error_code == InvalidRequestError.errno

@@ -1,0 +1,78 @@
+"""In which states the records of a share group are."""
+
+from __future__ import annotations
+
+import kafka.errors as errors_
+import pytest
+from broker.clients import Client, batch
+from broker.share.member import ACCEPT, REJECT, RELEASE, Member
+
+from dafka import Broker
+from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
+from dafka.broker.interface.broker import TopicSpec
+from dafka.broker.interface.share import ShareStanding
+from dafka.broker.remote.remote import Remote
+from dafka.hub.hub import get_hub
+
+GROUP = "queue"
+
+
+@pytest.fixture
+def broker(tmp_path):
+    with Broker(str(tmp_path / "data"), listen="127.0.0.1:0") as broker:
+        call = Client(broker).call
+        resource = Resource(ResourceType.GROUP, GROUP)
+        change = ConfigChange("share.auto.offset.reset", 0, "earliest")
+        assert call("alter_configs", {resource: [change]})[resource].error is None
+        call("create_topics", {"jobs": TopicSpec(2)})
+        yield broker
+
+
+def standings(call):
+    found = call("share_standings", GROUP)
+    assert found.error is None
+    return found.partitions
+
+
+def test_records_are_counted_by_state_delivery_and_member(broker):
+    call = Client(broker).call
+    member = Member(call, GROUP, "jobs")
+    member.heartbeat()
+    assert call("produce", {("jobs", 0): [batch(*[b"x"] * 10)]})["jobs", 0].error is None
+    member.fetch()
+    held = {member.member_id: 10}
+    assert standings(call)["jobs", 0] == ShareStanding(None, 0, 10, 0, 0, 10, 0, 0, {1: 10}, held)
+    member.acknowledge((0, 0, RELEASE), (1, 3, ACCEPT), (4, 5, REJECT), (6, 7, RELEASE))
+    assert call("produce", {("jobs", 0): [batch(b"y", b"z")]})["jobs", 0].error is None
+    assert standings(call)["jobs", 0] == ShareStanding(
+        None, 0, 10, 2, 3, 2, 3, 2, {1: 5}, {member.member_id: 2}
+    )
+    member.acknowledge(epoch=-1)
+    assert standings(call)["jobs", 0]._replace(deliveries={}) == ShareStanding(None, 0, 10, 2, 5, 0, 3, 2)
+
+
+def test_what_was_stored_is_counted_after_a_restart(broker):
+    call = Client(broker).call
+    member = Member(call, GROUP, "jobs")
+    member.heartbeat()
+    call("produce", {("jobs", 0): [batch(*[b"x"] * 4)]})
+    member.fetch()
+    member.acknowledge((0, 0, RELEASE), (1, 1, ACCEPT))
+    broker.stop()
+    broker.start()
+    found = standings(Client(broker).call)["jobs", 0]
+    assert (found.start, found.acknowledged, found.acquired, found.holders) == (0, 1, 0, {})
+    assert found.available + found.ahead == 3
+
+
+def test_other_groups_and_other_brokers_have_none(broker):
+    call = Client(broker).call
+    assert call("share_standings", "nobody").error is errors_.GroupIdNotFoundError
+    hub = get_hub()
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    remote = hub.run(Remote, hub, [(host, int(port))])
+    try:
+        with pytest.raises(NotImplementedError, match="not over TCP"):
+            hub.run(remote.share_standings, GROUP)
+    finally:
+        hub.run(remote.close)
