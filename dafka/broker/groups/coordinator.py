@@ -5,7 +5,7 @@ call that has to wait parks as a green thread until its answer comes. Each group
 timeout is due (:mod:`dafka.broker.groups.registry`). A heartbeat only postpones a timeout, so most heartbeats
 leave the deadlines as they are.
 
-The empty name is no group that members could join, but offsets may be committed for it, as in Kafka.
+Members cannot join a group with an empty name, but offsets may be committed for it, as in Kafka.
 
 Members live in memory; committed offsets survive a restart. After a restart the members are unknown and
 join again, as with Kafka when a coordinator moves.
@@ -370,9 +370,7 @@ class Coordinator(GroupInterface):
         found = self._groups.get(group)
         if found is None:
             return IllegalGenerationError if generation >= 0 else None
-        error = found.check_commit(
-            self._groups.clock(), generation, member_id, instance_id, partitions
-        )
+        error = found.check_commit(self._groups.clock(), generation, member_id, instance_id, partitions)
         self._groups.changed(group, found)
         return error
 
@@ -401,7 +399,9 @@ class Coordinator(GroupInterface):
         if group not in self._groups and not self._offsets.has_group(group):
             return dict.fromkeys(wanted, GroupIdNotFoundError)
         answers: dict[TopicPartition, Error | None] = {}
+        pace = Pace()
         for some in in_pieces(wanted, COMMIT_OFFSETS):
+            pace.rest()
             # Members may have joined since the last round.
             found = self._groups.get(group)
             read = found.subscribed() if found is not None else frozenset()

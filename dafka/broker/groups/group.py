@@ -39,7 +39,6 @@ from uuid import uuid4
 from kafka.errors import (
     CoordinatorNotAvailableError,
     FencedInstanceIdError,
-    GroupMaxSizeReachedError,
     IllegalGenerationError,
     InconsistentGroupProtocolError,
     MemberIdRequiredError,
@@ -58,11 +57,10 @@ from dafka.broker.interface.groups import (
     Joined,
     JoinRequest,
     LeavingMember,
-    MemberDescription,
     Synced,
     TopicPartition,
 )
-from dafka.broker.limits import EMPTY_SECONDS, GROUP_MAX_SIZE
+from dafka.broker.limits import EMPTY_SECONDS
 
 
 class State(Enum):
@@ -132,7 +130,8 @@ class Group:
 
     def join(self, now: float, request: JoinRequest, reply: JoinReply) -> None:
         """JoinGroup; answered when the generation has all its members, or at once with an error."""
-        error = self._cannot_join(request)
+        dead = CoordinatorNotAvailableError if self.state is State.DEAD else None
+        error = dead or self.members.join_refusal(request, self.protocol_type)
         if error is not None:
             reply(Joined(error, member_id=request.member_id))
         elif request.member_id == NO_MEMBER:
@@ -145,20 +144,6 @@ class Group:
                 reply(Joined(error, member_id=request.member_id))
             else:
                 self._rejoin(now, self.members[request.member_id], request, reply)
-
-    def _cannot_join(self, request: JoinRequest) -> Error | None:
-        if self.state is State.DEAD:
-            return CoordinatorNotAvailableError
-        names = {name for name, _ in request.protocols}
-        if not names or not request.protocol_type:
-            return InconsistentGroupProtocolError
-        if self.members and (
-            request.protocol_type != self.protocol_type or not names & self.members.protocols
-        ):
-            return InconsistentGroupProtocolError
-        if request.member_id == NO_MEMBER and len(self.members) + len(self.members.pending) >= GROUP_MAX_SIZE:
-            return GroupMaxSizeReachedError
-        return None
 
     def _join_new(self, now: float, request: JoinRequest, reply: JoinReply) -> None:
         instance = request.instance_id
@@ -248,13 +233,7 @@ class Group:
     def _complete_joins(self, now: float) -> None:
         if self.state is not State.PREPARING or not self._joins.is_complete(now, self.members):
             return
-        self._remove(
-            [
-                member
-                for member in self.members.values()
-                if member.join is None and member.request.instance_id is None
-            ]
-        )
+        self._remove(self.members.absent())
         joined = [member for member in self.members.values() if member.join is not None]
         if self.members and not joined:
             # All members are static and away: they keep their places until their sessions expire.
@@ -407,23 +386,9 @@ class Group:
 
     def leave(self, now: float, leaving: Iterable[LeavingMember]) -> list[Error | None]:
         """LeaveGroup: an answer for each member, and one rebalance for all."""
-        answers: list[Error | None] = []
-        gone: dict[str, Member] = {}
-        for member_id, instance_id, _reason in leaving:
-            if member_id == NO_MEMBER and instance_id is not None:
-                static = self.members.of_instance(instance_id)
-                member_id = NO_MEMBER if static is None else static.member_id
-            if self.members.pending.pop(member_id, None) is not None:
-                answers.append(None)
-                continue
-            error = self.members.refusal(member_id, instance_id)
-            if error is None and member_id in gone:
-                error = UnknownMemberIdError
-            if error is None:
-                gone[member_id] = self.members[member_id]
-            answers.append(error)
+        answers, gone = self.members.resign(leaving)
         if gone:
-            self._remove(list(gone.values()))
+            self._remove(gone)
             self._members_gone(now)
         else:
             self._complete_joins(now)  # a rebalance may have waited for a pending id
@@ -431,21 +396,15 @@ class Group:
 
     def tick(self, now: float) -> None:
         """Apply the timeouts that are due: of sessions, of rebalances and of syncs."""
-        pending = self.members.pending
-        for member_id in [member_id for member_id, until in pending.items() if until <= now]:
-            del pending[member_id]
-        late = [
-            member
-            for member in self.members.values()
-            if (not member.synced and now >= self._sync_by) or (not member.waits and member.expires <= now)
-        ]
+        self.members.expire_pending(now)
+        late = self.members.late(now, syncs_are_over=now >= self._sync_by)
         self._remove(late)
         if now >= self._sync_by:
             self._sync_by = inf
         if late:
             self._members_gone(now)
         self._complete_joins(now)
-        if self.state is State.EMPTY and not pending and now >= self._forget_at:
+        if self.state is State.EMPTY and not self.members.pending and now >= self._forget_at:
             self.state = State.DEAD
         self.wake_at = min(
             inf if self.state is State.DEAD else self._forget_at,
@@ -476,16 +435,6 @@ class Group:
     def describe(self) -> GroupDescription:
         """State, protocol and members; protocol, metadata and assignments only while the group is stable."""
         settled = self.state is State.STABLE
-        members = [
-            MemberDescription(
-                member.member_id,
-                member.request.instance_id,
-                member.request.client_id,
-                member.request.client_host,
-                member.metadata(self.protocol) if settled else b"",
-                member.assignment if settled else b"",
-            )
-            for member in self.members.values()
-        ]
+        members = [member.described(self.protocol, settled) for member in self.members.values()]
         protocol = (self.protocol or "") if settled else ""
         return GroupDescription(None, self.state.value, self.protocol_type or "", protocol, members)

@@ -6,14 +6,28 @@ The state of the group and its timeouts are in :mod:`dafka.broker.groups.group`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, ValuesView
+from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
 from math import inf
 from typing import Any
 
-from kafka.errors import FencedInstanceIdError, UnknownMemberIdError
+from kafka.errors import (
+    FencedInstanceIdError,
+    GroupMaxSizeReachedError,
+    InconsistentGroupProtocolError,
+    UnknownMemberIdError,
+)
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription, ConsumerProtocolType
 
-from dafka.broker.interface.groups import Error, Joined, JoinRequest, Synced
+from dafka.broker.interface.groups import (
+    NO_MEMBER,
+    Error,
+    Joined,
+    JoinRequest,
+    LeavingMember,
+    MemberDescription,
+    Synced,
+)
+from dafka.broker.limits import GROUP_MAX_SIZE
 
 JoinReply = Callable[[Joined], object]
 SyncReply = Callable[[Synced], object]
@@ -43,6 +57,18 @@ class Member:
             if name == protocol:
                 return metadata
         return b""
+
+    def described(self, protocol: str | None, settled: bool) -> MemberDescription:
+        """What people are shown of it: metadata and assignment only in a settled group."""
+        request = self.request
+        return MemberDescription(
+            self.member_id,
+            request.instance_id,
+            request.client_id,
+            request.client_host,
+            self.metadata(protocol) if settled else b"",
+            self.assignment if settled else b"",
+        )
 
     @property
     def waits(self) -> bool:
@@ -117,6 +143,17 @@ class Members(Mapping[str, Member]):
                 return UnknownMemberIdError
         return None if member_id in self._by_id else UnknownMemberIdError
 
+    def join_refusal(self, request: JoinRequest, protocol_type: str | None) -> Error | None:
+        """The error of a join that does not suit the members, whose protocols are of that type."""
+        names = {name for name, _ in request.protocols}
+        if not names or not request.protocol_type:
+            return InconsistentGroupProtocolError
+        if self and (request.protocol_type != protocol_type or not names & self.protocols):
+            return InconsistentGroupProtocolError
+        if request.member_id == NO_MEMBER and len(self) + len(self.pending) >= GROUP_MAX_SIZE:
+            return GroupMaxSizeReachedError
+        return None
+
     # -- changing -----------------------------------------------------------------------------------
 
     def add(self, member: Member) -> None:
@@ -148,6 +185,44 @@ class Members(Mapping[str, Member]):
         self._protocols.subtract(_names(member.request))
         if member.request.instance_id is not None:
             self._instances.pop(member.request.instance_id, None)
+
+    def resign(self, leaving: Iterable[LeavingMember]) -> tuple[list[Error | None], list[Member]]:
+        """The answers to those who leave, and which of them are to be removed; pending ids go at once."""
+        answers: list[Error | None] = []
+        gone: dict[str, Member] = {}
+        for member_id, instance_id, _reason in leaving:
+            if member_id == NO_MEMBER and instance_id is not None:
+                static = self.of_instance(instance_id)
+                member_id = NO_MEMBER if static is None else static.member_id
+            if self.pending.pop(member_id, None) is not None:
+                answers.append(None)
+                continue
+            error = self.refusal(member_id, instance_id)
+            if error is None and member_id in gone:
+                error = UnknownMemberIdError
+            if error is None:
+                gone[member_id] = self[member_id]
+            answers.append(error)
+        return answers, list(gone.values())
+
+    def expire_pending(self, now: float) -> None:
+        """Forget the ids with which nobody has joined in time."""
+        for member_id in [member_id for member_id, until in self.pending.items() if until <= now]:
+            del self.pending[member_id]
+
+    # -- who is missing -----------------------------------------------------------------------------
+
+    def absent(self) -> list[Member]:
+        """Those that have not joined the rebalance, without static members, who keep their places."""
+        return [one for one in self.values() if one.join is None and one.request.instance_id is None]
+
+    def late(self, now: float, *, syncs_are_over: bool) -> list[Member]:
+        """Those whose session is over, or whose SyncGroup has not come by the end of that phase."""
+        return [
+            one
+            for one in self.values()
+            if (syncs_are_over and not one.synced) or (not one.waits and one.expires <= now)
+        ]
 
     # -- what they have in common ---------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import kafka.errors as errors
 import pytest
 
 from dafka.broker.groups.members import Member, Members
-from dafka.broker.interface.groups import JoinRequest
+from dafka.broker.interface.groups import JoinRequest, LeavingMember
 
 
 def request(*protocols: str, instance: str | None = None, rebalance: float = 60.0) -> JoinRequest:
@@ -105,3 +105,41 @@ def test_a_parked_call_is_answered_once(members):
             reply(value)
     assert [getattr(answer, "error", answer) for answer in answers] == [errors.UnknownMemberIdError] * 3
     assert not one.waits
+
+
+def test_a_join_that_does_not_suit_the_members_is_refused(members):
+    assert members.join_refusal(request("range"), None) is None
+    assert members.join_refusal(request(), None) is errors.InconsistentGroupProtocolError
+    members.add(member("a", "range"))
+    assert members.join_refusal(request("range"), "consumer") is None
+    assert members.join_refusal(request("range"), "connect") is errors.InconsistentGroupProtocolError
+    assert members.join_refusal(request("sticky"), "consumer") is errors.InconsistentGroupProtocolError
+
+
+def test_who_leaves_is_named_once_and_pending_ids_go_at_once(members):
+    members.add(member("a", "range"))
+    members.add(member("b", "range", instance="i"))
+    members.pending["p"] = 7.0
+    leaving = [LeavingMember(*one, None) for one in (("p", None), ("a", None), ("a", None), ("", "i"))]
+    answers, gone = members.resign(leaving)
+    assert answers == [None, None, errors.UnknownMemberIdError, None]
+    assert gone == [members["a"], members["b"]]
+    assert not members.pending
+
+
+def test_who_is_missing_in_a_rebalance_is_absent_and_later_late(members):
+    joined, absent, static = member("a", "r"), member("b", "r"), member("c", "r", instance="i")
+    joined.join = print
+    for one in (joined, absent, static):
+        members.add(one)
+    assert members.absent() == [absent]
+    assert members.late(109.0, syncs_are_over=False) == []
+    assert members.late(110.0, syncs_are_over=False) == [absent, static]  # of those who wait none is late
+    joined.synced = False
+    assert members.late(109.0, syncs_are_over=True) == [joined]
+
+
+def test_ids_that_nobody_joins_with_are_forgotten(members):
+    members.pending.update(early=5.0, late=6.0)
+    members.expire_pending(5.0)
+    assert members.pending == {"late": 6.0}

@@ -83,9 +83,7 @@ def _subscription(group: ConsumerGroup, request: JoinRequest) -> ConsumerProtoco
         raise InconsistentGroupProtocolError("a subscription that cannot be decoded") from None
 
 
-def _joining(
-    group: ConsumerGroup, request: JoinRequest, member_id: str, owns: bool
-) -> tuple[Member, bool]:
+def _joining(group: ConsumerGroup, request: JoinRequest, member_id: str, owns: bool) -> tuple[Member, bool]:
     """The member that joins, and whether it is a new one; ``owns``: it says that it has partitions."""
     static = group.static(request.instance_id)
     if static is not None and static.member_id != member_id:
@@ -97,7 +95,7 @@ def _joining(
     if known is not None:
         return known, False
     if owns:  # it was removed, and others have its partitions now: it has to stop reading them first
-        raise UnknownMemberIdError(f"{member_id} is no member of the group any more")
+        raise UnknownMemberIdError(f"{member_id} is no longer a member of the group")
     member = Member(member_id)
     group.add(member)
     return member, True

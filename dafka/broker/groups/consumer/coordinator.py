@@ -19,6 +19,7 @@ from dafka.broker.groups.consumer.migration import Policy, dismiss, upgraded
 from dafka.broker.groups.consumer.requests import check_heartbeat
 from dafka.broker.groups.group import Group
 from dafka.broker.groups.modern.group import JOIN_EPOCH
+from dafka.broker.groups.modern.targets import ASIDE, Targets
 from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.groups.patterns import matching
 from dafka.broker.groups.registry import AnyGroup, Groups
@@ -32,7 +33,6 @@ from dafka.broker.interface.consumer_groups import (
 from dafka.broker.interface.groups import GroupType
 from dafka.broker.limits import GROUP_MAX_SIZE
 from dafka.hub.hub import Hub
-from dafka.hub.pool import Aside
 from dafka.hub.turns import Pace
 
 log = logging.getLogger(__name__)
@@ -42,9 +42,6 @@ FIRST_EPOCH = 1
 
 NEVER = -1
 """No version of the topics."""
-
-TARGETS = Aside(1)
-"""Computes the targets of large groups, one after the other."""
 
 MaySee = Callable[[Sequence[str]], Collection[str]]
 
@@ -71,9 +68,9 @@ class ConsumerGroups(ConsumerGroupInterface):
         self._setting = setting
         self._check_on = check_on
         self._policy = policy
-        self._assigning: set[str] = set()  # groups whose target is being computed
+        self._targets = Targets[ConsumerGroup](hub, self._is_due, _assign)
         self._matched: WeakKeyDictionary[ConsumerGroup, _Matched] = WeakKeyDictionary()
-        groups.watchers.append(self._assign)  # classic members and timeouts change groups, too
+        groups.watchers.append(self._changed)  # classic members and timeouts change groups, too
         groups.revive(
             GroupType.CONSUMER, lambda name, epoch: ConsumerGroup(groups.clock(), self._topics, epoch)
         )
@@ -122,21 +119,12 @@ class ConsumerGroups(ConsumerGroupInterface):
 
     # -- targets --------------------------------------------------------------------------------
 
-    def _assign(self, name: str, group: AnyGroup) -> None:
-        """Have the target of a large group computed, unless that is under way."""
-        if isinstance(group, ConsumerGroup) and group.needs_target and name not in self._assigning:
-            self._assigning.add(name)
-            self._hub.spawn(self._compute, name, group)
+    def _changed(self, name: str, group: AnyGroup) -> None:
+        if isinstance(group, ConsumerGroup):
+            self._targets.renew(name, group)
 
-    def _compute(self, name: str, group: ConsumerGroup) -> None:
-        try:
-            while group.needs_target and self._groups.get(name) is group:
-                spec = group.spec()
-                group.install(spec.epoch, TARGETS.run(group.assignor, spec))
-        except Exception:
-            log.exception("the assignment of group %r failed unexpectedly", name)
-        finally:
-            self._assigning.discard(name)
+    def _is_due(self, name: str, group: ConsumerGroup) -> bool:
+        return group.needs_target and self._groups.get(name) is group
 
     # -- regular expressions --------------------------------------------------------------------
 
@@ -198,6 +186,11 @@ class ConsumerGroups(ConsumerGroupInterface):
             ids.update(one.assigned, one.target)
         names = {topic: found for topic in ids if (found := self._topics.name_of(topic)) is not None}
         return ConsumerGroupDescription(None, None, *whole, members, names)
+
+
+def _assign(group: ConsumerGroup) -> None:
+    spec = group.spec()
+    group.install(spec.epoch, ASIDE.run(group.assignor, spec))
 
 
 class _Matched:

@@ -10,11 +10,11 @@ partitions, each of which is one member's alone, so it is led to its target in s
 - then it gets what nobody has any more, and with it the assignment epoch. What another member still has, it
   gets with a later heartbeat.
 
-Who keeps partitions goes on reading them: nothing stops the whole group.
+A member that keeps partitions goes on reading them: nothing stops the whole group.
 
 A *static* member (with an instance id) that leaves with epoch -2 keeps its place and its partitions until
-its session ends. Whoever joins with the same instance id meanwhile takes its place, under another member id.
-While it is there, another one with its instance id is refused.
+its session ends. A client that joins with the same instance id meanwhile takes its place, under another
+member id. While it is there, another one with its instance id is refused.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def upgraded(now: float, name: str, classic: Group, topics: Topics) -> ConsumerG
     """The group with the newer protocol, with the members of the classic one and what they have.
 
     The classic group is as it was, and to be dismissed when the new one has taken its place. Raises
-    GroupIdNotFoundError if its members are no consumers, or too many for one turn of the hub.
+    GroupIdNotFoundError if its members are not consumers, or too many for one turn of the hub.
     """
     members = classic.members.values()
     octets = sum(len(one.assignment) + len(one.request.protocols[0][1]) for one in members)

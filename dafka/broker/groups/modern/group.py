@@ -19,7 +19,7 @@ partition. The one before is taken from a member whose last answer may have been
 A member commits offsets with the epoch that it knows, which may be older than its own by then. That is taken
 for partitions that it has had since that epoch or longer (KIP-1251): it alone reads them since then.
 
-What is refused is raised as an exception of ``kafka.errors``, whose words go to the client. Time is what the
+A refusal is an exception of ``kafka.errors``, whose words go to the client. Time is what the
 caller says it is.
 """
 
@@ -314,7 +314,7 @@ class ModernGroup(ABC, Generic[M, S]):
         self._version, before = version, self._known
         self._known = {}
         wanted: Iterable[str] = self._readers
-        if len(self._readers) > FEW_NAMES:  # perhaps most of them are no topics'
+        if len(self._readers) > FEW_NAMES:  # perhaps most of them are not topics
             wanted = [name for name in self._topics.names() if name in self._readers]
         for name in wanted:
             self._look_up(name)

@@ -17,6 +17,7 @@ from kafka.errors import (
 )
 
 from dafka.broker.groups.modern.group import JOIN_EPOCH
+from dafka.broker.groups.modern.targets import ASIDE, Targets
 from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.groups.registry import AnyGroup, Groups
 from dafka.broker.groups.streams.group import Answer, Settings, StreamsGroup
@@ -39,16 +40,12 @@ from dafka.broker.interface.streams_groups import (
 from dafka.broker.interface.topics import TopicSpec
 from dafka.broker.limits import GROUP_MAX_SIZE
 from dafka.hub.hub import Hub
-from dafka.hub.pool import Aside
 from dafka.hub.turns import Pace
 
 log = logging.getLogger(__name__)
 
 FIRST_EPOCH = 1
 """The epoch of a new group, whose first member raises it, as in Apache Kafka."""
-
-TARGETS = Aside(1)
-"""Computes the targets of large groups, one after the other."""
 
 CreateTopics = Callable[[Mapping[str, TopicSpec]], dict[str, Outcome]]
 
@@ -76,9 +73,9 @@ class StreamsGroups(StreamsGroupInterface):
         self._setting = setting
         self._check_on = check_on
         self._create_topics = create_topics
-        self._assigning: set[str] = set()  # groups whose target is being computed
+        self._targets = Targets[StreamsGroup](hub, self._is_due, self._assign)
         self._kept = kept
-        groups.watchers += (self._assign, self._keep)
+        groups.watchers += (self._changed, self._keep)
         groups.revive(GroupType.STREAMS, self._revived)
         hub.spawn(kept.forget_others, groups.names(GroupType.STREAMS))
 
@@ -98,7 +95,9 @@ class StreamsGroups(StreamsGroupInterface):
     def streams_group_heartbeat(self, group: str, request: StreamsHeartbeat) -> StreamsHeartbeatAnswer:
         try:
             self._check_on()
+            pace = Pace()
             check_heartbeat(group, request)
+            pace.rest()  # a large topology takes some milliseconds
             return self._heartbeat(group, request)
         except BrokerResponseError as error:
             return StreamsHeartbeatAnswer(type(error), str(error.args[0]) if error.args else None)
@@ -186,24 +185,17 @@ class StreamsGroups(StreamsGroupInterface):
 
     # -- targets --------------------------------------------------------------------------------
 
-    def _assign(self, name: str, group: AnyGroup) -> None:
-        """Have the target of a large group computed, if it is due and that is not under way."""
-        if isinstance(group, StreamsGroup) and self._is_due(group) and name not in self._assigning:
-            self._assigning.add(name)
-            self._hub.spawn(self._compute, name, group)
+    def _changed(self, name: str, group: AnyGroup) -> None:
+        if isinstance(group, StreamsGroup):
+            self._targets.renew(name, group)
 
-    def _is_due(self, group: StreamsGroup) -> bool:
-        return group.needs_target and group.assign_at <= self._groups.clock()
+    def _is_due(self, name: str, group: StreamsGroup) -> bool:
+        is_time = group.needs_target and group.assign_at <= self._groups.clock()
+        return is_time and self._groups.get(name) is group
 
-    def _compute(self, name: str, group: StreamsGroup) -> None:
-        try:
-            while self._is_due(group) and self._groups.get(name) is group:
-                spec = group.spec()
-                group.assign(self._groups.clock(), spec.epoch, TARGETS.run(assign_sticky, spec))
-        except Exception:
-            log.exception("the assignment of group %r failed unexpectedly", name)
-        finally:
-            self._assigning.discard(name)
+    def _assign(self, group: StreamsGroup) -> None:
+        spec = group.spec()
+        group.assign(self._groups.clock(), spec.epoch, ASIDE.run(assign_sticky, spec))
 
     # -- describing -----------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ Theory of operation
 :mod:`dafka.broker.groups.modern.group` has what all newer groups do. The members of a Streams group run one
 *topology*, which the first of them brings. What it comes to with the topics that there are is computed in
 :mod:`dafka.broker.groups.streams.internal_topics`; as long as topics are missing or do not fit, the target of
-every member is empty, and members are told why (NotReady). Whoever carries this group out makes the internal
+every member is empty, and members are told why (NotReady). The coordinator makes the internal
 topics that :attr:`StreamsGroup.missing` names, between :meth:`StreamsGroup.receive` and
 :meth:`StreamsGroup.proceed`, the two halves of a heartbeat.
 
@@ -144,12 +144,12 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         """The member that joins, or joins again; and whether it is a new one."""
         self.check_size(request.member_id, most)
         assert request.topology is not None
-        self._use(request.topology)
         if not self.members:
             self.configured = None  # while nobody was there nobody looked at the topics
-            if self._delayed_until <= now:
-                self._delayed_until = now + settings.initial_delay
-                self.wake_at = min(self.wake_at, self._delayed_until)
+        self._use(request.topology)
+        if not self.members and self._delayed_until <= now:
+            self._delayed_until = now + settings.initial_delay
+            self.wake_at = min(self.wake_at, self._delayed_until)
         known, is_new = self.members.get(request.member_id), False
         if known is None:
             known, is_new = Member(request.member_id), True
@@ -164,7 +164,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         """Begin with this topology, unless there is one."""
         wanted = normal(topology)
         if self.topology is None:
-            configure(wanted, self._partitions)  # raises if it cannot be used
+            self.configured = configure(wanted, self._partitions)  # raises if it cannot be used
             self.begin_with(wanted)
         elif topology.epoch >= self.topology.epoch and wanted != self.topology:
             raise InvalidRequestError("Topology updates are not supported yet.")

@@ -21,12 +21,7 @@ RESERVED = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 def check_topology(topology: Topology) -> None:
     """Raise InvalidRequestError or StreamsInvalidTopologyError for a topology that is refused."""
-    total, letters = (sum(map(count, topology.subtopologies)) for count in (_names, _letters))
-    if total > TOPOLOGY_NAMES or letters > TOPOLOGY_LETTERS:
-        raise InvalidRequestError(
-            f"The topology has {total} topics, settings and the like with {letters} characters; "
-            f"{TOPOLOGY_NAMES} with {TOPOLOGY_LETTERS} are the most."
-        )
+    _check_size(topology)
     if any(one.regexes for one in topology.subtopologies):
         raise InvalidRequestError("Regular expressions for source topics are not supported yet.")
     if len({one.name for one in topology.subtopologies}) != len(topology.subtopologies):
@@ -53,6 +48,20 @@ def check_topology(topology: Topology) -> None:
     _check_names(names)
 
 
+def _check_size(topology: Topology) -> None:
+    """Raise InvalidRequestError for a topology that is too large, as soon as that is known."""
+    total = letters = 0
+    for one in topology.subtopologies:
+        total += _names(one)
+        if total <= TOPOLOGY_NAMES:
+            letters += _letters(one)
+        if total > TOPOLOGY_NAMES or letters > TOPOLOGY_LETTERS:
+            raise InvalidRequestError(
+                "The topology has too many topics, settings and the like, or too long names: "
+                f"{TOPOLOGY_NAMES} with {TOPOLOGY_LETTERS} characters are the most."
+            )
+
+
 def normal(topology: Topology) -> Topology:
     """The same topology with everything in order, so that equal ones are equal."""
     return topology._replace(
@@ -75,10 +84,13 @@ def _name(topic: InternalTopic) -> str:
 
 
 def _names(one: Subtopology) -> int:
-    """How much there is in a subtopology."""
+    """How much there is in a subtopology; not all of it is counted if there is too much."""
+    topics = len(one.sources) + len(one.regexes) + len(one.changelogs) + len(one.repartition_sources)
+    total = 1 + topics + len(one.repartition_sinks) + len(one.copartitioned)
+    if total > TOPOLOGY_NAMES:
+        return total
     configs = sum(len(topic.configs) for topic in internal_of(one))
-    topics = len(one.sources) + len(one.changelogs) + len(one.repartition_sources)
-    return 1 + topics + len(one.repartition_sinks) + configs + sum(map(len, one.copartitioned))
+    return total + configs + sum(map(len, one.copartitioned))
 
 
 def _letters(one: Subtopology) -> int:

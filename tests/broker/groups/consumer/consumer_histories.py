@@ -7,10 +7,9 @@ not in its target; epochs do not go back. When it is quiet, every partition is r
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
-from random import Random
 from typing import Any
 from uuid import UUID
 
@@ -20,17 +19,12 @@ ROOT = Path(__file__).parents[4]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # for a run as a program
 
 import histories  # noqa: E402 - needs the path
+from broker.groups.modern import world  # noqa: E402
 from broker.groups.modern.known_topics import FakeTopics  # noqa: E402
+from broker.groups.modern.world import INTERVAL, MOST, REBALANCE, SESSION, BrokenError  # noqa: E402
 
 from dafka.broker.groups.consumer.group import ConsumerGroup  # noqa: E402
-from dafka.broker.interface.consumer_groups import ConsumerHeartbeat  # noqa: E402
-
-SESSION, REBALANCE, INTERVAL = 10.0, 15.0, 2.0
-MOST = 12
-
-
-class BrokenError(AssertionError):
-    """What must hold does not."""
+from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerHeartbeatAnswer  # noqa: E402
 
 
 def pairs(assignment: Any) -> set[tuple[UUID, int]]:
@@ -73,23 +67,19 @@ class Client:
         self.reading, self.giving_up, self.epoch, self.sure = set(), set(), 0, False
 
 
-class World:
+class World(world.World[Client]):
     """One history of a group."""
 
     def __init__(self, seed: int) -> None:
-        self.random = Random(seed)
+        super().__init__(seed)
         self.topics = FakeTopics(a=self.random.randint(1, 12), b=self.random.randint(1, 6))
         self.group = ConsumerGroup(0.0, self.topics)
-        self.clients: list[Client] = []
         self.away: list[Client] = []  # static ones that have left and will come back
-        self.names = (f"m{number}" for number in count())
-        self.now = 0.0
-        self.epoch = 0
 
     # -- what may happen --------------------------------------------------------------------------
 
-    def run(self, steps: int) -> None:
-        happenings = (
+    def happenings(self) -> list[tuple[Callable[[], None], int]]:
+        return [
             (self.beat, 60),
             (self.give_up, 25),
             (self.join, 6),
@@ -101,24 +91,7 @@ class World:
             (self.come_back, 3),
             (self.stall, 1),
             (self.come_with_an_old_epoch, 3),
-        )
-        actions = [action for action, weight in happenings for _ in range(weight)]
-        for _ in range(steps):
-            self.pass_time(self.random.uniform(0, INTERVAL / 4))
-            self.random.choice(actions)()
-            self.check()
-        self.quiet()
-
-    def pass_time(self, seconds: float) -> None:
-        self.now += seconds
-        if self.now >= self.group.wake_at:
-            self.group.tick(self.now)
-        for client in self.clients:
-            if self.now - client.heard >= SESSION:
-                client.stop()
-
-    def some(self) -> Client | None:
-        return self.random.choice(self.clients) if self.clients else None
+        ]
 
     def wanted(self) -> list[str]:
         return self.random.choice([["a"], ["a", "b"], ["a", "b"], ["b"], ["a", "later"]])
@@ -129,36 +102,16 @@ class World:
             name = next(self.names)
             self.clients.append(Client(name, self.wanted(), f"i{name}" if static else None))
 
-    def beat(self) -> None:
-        client = self.some()
-        if client is not None:
-            self.send(client, lost=self.random.choice(["", "", "", "", "", "request", "answer"]))
+    def heartbeat(self, request: ConsumerHeartbeat) -> ConsumerHeartbeatAnswer:
+        return self.group.heartbeat(self.now, request, SESSION, MOST)
 
-    def send(self, client: Client, lost: str = "") -> None:
-        sent = self.now
-        request = client.request()
-        if lost == "request":
-            client.sure = False
-            return
-        before = self.targets(client) - self.revoked(client)
-        try:
-            answer = self.group.heartbeat(self.now, request, SESSION, MOST)
-        except KafkaError:
-            if lost:
-                client.sure = False
-            else:
-                client.stop()
-            return
-        if lost:
-            client.sure = False
-            return
-        client.heard, client.sure = sent, True
-        if answer.epoch < client.epoch:
-            raise BrokenError(f"{client.name} went back from epoch {client.epoch} to {answer.epoch}")
-        client.epoch = answer.epoch
+    def own(self, client: Client) -> set[tuple[UUID, int]]:
+        return self.targets(client) - self.revoked(client)
+
+    def take(self, client: Client, answer: ConsumerHeartbeatAnswer, own: set[tuple[UUID, int]]) -> None:
         if answer.assignment is not None:
             told = pairs(answer.assignment)
-            if (client.reading - told) & before & self.targets(client):
+            if (client.reading - told) & own & self.targets(client):
                 raise BrokenError(f"{client.name} was to stop reading what is its own")
             client.giving_up |= client.reading - told
             client.giving_up -= told
@@ -173,20 +126,8 @@ class World:
         member = self.group.members.get(client.name)
         return set() if member is None else pairs(self.group.target_of(member))
 
-    def come_with_an_old_epoch(self) -> None:
-        """Something of long ago arrives, as from a process that had been stopped."""
-        client = self.some()
-        member = None if client is None else self.group.members.get(client.name)
-        if client is None or member is None:
-            return
-        epoch = client.epoch - self.random.randint(1, 3)
-        if epoch < 1 or epoch in (member.epoch, member.previous_epoch):
-            return
-        owned = by_topic(client.reading)
-        request = ConsumerHeartbeat(client.name, epoch, client.instance, owned=owned)
-        with suppress(KafkaError):
-            self.group.heartbeat(self.now, request, SESSION, MOST)
-            raise BrokenError(f"epoch {epoch} was taken from {client.name}, whose epoch is {member.epoch}")
+    def late_request(self, client: Client, epoch: int) -> ConsumerHeartbeat:
+        return ConsumerHeartbeat(client.name, epoch, client.instance, owned=by_topic(client.reading))
 
     def give_up(self) -> None:
         client = self.some()
@@ -201,14 +142,7 @@ class World:
 
     def end(self, client: Client, epoch: int) -> None:
         with suppress(KafkaError):
-            self.group.heartbeat(
-                self.now, ConsumerHeartbeat(client.name, epoch, client.instance), SESSION, MOST
-            )
-
-    def die(self) -> None:
-        client = self.some()
-        if client is not None:
-            self.clients.remove(client)
+            self.heartbeat(ConsumerHeartbeat(client.name, epoch, client.instance))
 
     def go_away(self) -> None:
         client = self.some()
@@ -222,10 +156,6 @@ class World:
     def come_back(self) -> None:
         if self.away:
             self.clients.append(self.away.pop(self.random.randrange(len(self.away))))
-
-    def stall(self) -> None:
-        """A pause of the whole world, in which sessions and rebalances time out."""
-        self.pass_time(self.random.choice([SESSION * 0.6, SESSION, REBALANCE]))
 
     def resubscribe(self) -> None:
         client = self.some()
@@ -245,9 +175,7 @@ class World:
     # -- what must hold ------------------------------------------------------------------------------
 
     def check(self) -> None:
-        if self.group.epoch < self.epoch:
-            raise BrokenError("the group's epoch went back")
-        self.epoch = self.group.epoch
+        self.check_epoch()
         seen: dict[tuple[UUID, int], str] = {}
         for client in self.clients:
             if client.name not in self.group.members:

@@ -1,10 +1,10 @@
 """A group with members of both protocols, driven by a seed: it changes its own protocol, there and back.
 
-Members of the newer protocol are those of :mod:`consumer_histories`. Classic ones stop reading everything
-when they join again (eager), or only what they are not given any more (cooperative). Answers get lost,
-members die and lag. Checked at every step: nobody reads what another member reads; offsets of what a member
-reads are taken with the epoch it knows, and those of what another member reads are not. When it is quiet,
-every partition is read by one member, and the group has the type that its members make it.
+Members of the newer protocol are those of :mod:`consumer_histories`, the others those of
+:mod:`classic_client`. Answers get lost, members die and lag. Checked at every step: nobody reads what another
+member reads; offsets of what a member reads are taken with the epoch it knows, and those of what another
+member reads are not. When it is quiet, every partition is read by one member, and the group has the type that
+its members make it.
 """
 
 from __future__ import annotations
@@ -18,29 +18,16 @@ from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
-from kafka.errors import (
-    GroupIdNotFoundError,
-    KafkaError,
-    MemberIdRequiredError,
-    RebalanceInProgressError,
-    UnknownMemberIdError,
-)
-from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kafka.errors import GroupIdNotFoundError, KafkaError, UnknownMemberIdError
 
 ROOT = Path(__file__).parents[4]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # for a run as a program
 
 import histories  # noqa: E402 - needs the path
-from broker.groups.consumer.consumer_histories import (  # noqa: E402
-    INTERVAL,
-    MOST,
-    REBALANCE,
-    SESSION,
-    BrokenError,
-    Client,
-    pairs,
-)
+from broker.groups.consumer.classic_client import Classic  # noqa: E402
+from broker.groups.consumer.consumer_histories import Client, pairs  # noqa: E402
 from broker.groups.modern.known_topics import FakeTopics  # noqa: E402
+from broker.groups.modern.world import INTERVAL, MOST, REBALANCE, SESSION, BrokenError  # noqa: E402
 
 from dafka.broker.groups import group as group_module  # noqa: E402
 from dafka.broker.groups.consumer import classic  # noqa: E402
@@ -49,128 +36,6 @@ from dafka.broker.groups.consumer.migration import dismiss, downgraded, upgraded
 from dafka.broker.groups.generation import at_once  # noqa: E402
 from dafka.broker.groups.group import Group  # noqa: E402
 from dafka.broker.interface.groups import JoinRequest, LeavingMember  # noqa: E402
-
-OUT, JOINING, JOINED, SYNCING, STABLE = "out", "joining", "joined", "syncing", "stable"
-
-
-class Classic:
-    """A client with the classic protocol; its next call depends on the last answer that it got."""
-
-    def __init__(self, world: World, cooperative: bool) -> None:
-        self.world = world
-        self.cooperative = cooperative
-        self.member_id = ""
-        self.phase = OUT
-        self.joined: Any = None
-        self.generation = -1
-        self.reading: set[int] = set()
-        self.calls = 0  # an answer to an older call is not looked at
-
-    @property
-    def protocol(self) -> str:
-        return "cooperative-sticky" if self.cooperative else "range"
-
-    def step(self, lost: bool = False) -> None:
-        if self.phase == OUT:
-            self._join(lost)
-        elif self.phase == JOINED:
-            self._sync(lost)
-        elif self.phase == STABLE:
-            error = self.world.classic_heartbeat(self)
-            if error is not None and not lost:
-                self._failed(error)
-
-    def give_up_waiting(self) -> None:
-        """The connection was lost; it asks again."""
-        if self.phase in (JOINING, SYNCING):
-            self.calls += 1
-            self.phase = OUT
-
-    def _join(self, lost: bool) -> None:
-        if not self.cooperative:
-            self.reading = set()
-        owned = [("t", sorted(self.reading))] if self.reading else []
-        metadata = ConsumerProtocolSubscription(
-            version=1, topics=["t"], user_data=b"", owned_partitions=owned
-        ).encode()
-        protocols = [(self.protocol, bytes(metadata))]
-        self.calls += 1
-        self.phase = OUT if lost else JOINING
-        number = self.calls if not lost else -1
-        self.world.classic_join(
-            JoinRequest(
-                self.member_id,
-                SESSION,
-                REBALANCE,
-                "consumer",
-                protocols,
-                client_id="c",
-                require_known_member=True,
-            ),
-            lambda answer: self._was_joined(number, answer),
-        )
-
-    def _was_joined(self, number: int, answer: Any) -> None:
-        if number != self.calls:
-            return
-        if answer.error is MemberIdRequiredError:
-            self.member_id, self.phase = answer.member_id, OUT
-        elif answer.error is not None:
-            self._failed(answer.error)
-        else:
-            self.member_id, self.generation = answer.member_id, answer.generation
-            self.joined, self.phase = answer, JOINED
-
-    def _sync(self, lost: bool) -> None:
-        joined = self.joined
-        shares: dict[str, bytes] = {}
-        if joined.leader == self.member_id and joined.members:
-            shares = self._assigned(joined.members)
-        self.calls += 1
-        self.phase = OUT if lost else SYNCING
-        number = self.calls if not lost else -1
-        self.world.classic_sync(self, shares, lambda answer: self._was_synced(number, answer))
-
-    def _assigned(self, members: Any) -> dict[str, bytes]:
-        """Fair shares, of which a cooperative member first gets what no other one still has."""
-        owner: dict[int, str] = {}
-        for one in members:
-            subscription = ConsumerProtocolSubscription.decode(one.metadata)
-            for topic in subscription.owned_partitions or ():
-                owner.update(dict.fromkeys(topic.partitions, one.member_id))
-        names = sorted(one.member_id for one in members)
-        self.world.random.shuffle(names)
-        shares: dict[str, list[int]] = {name: [] for name in names}
-        for number in range(self.world.partitions):
-            name = names[number % len(names)]
-            if owner.get(number, name) == name:
-                shares[name].append(number)
-        return {
-            name: bytes(ConsumerProtocolAssignment(0, [("t", numbers)], b"").encode())
-            for name, numbers in shares.items()
-        }
-
-    def _was_synced(self, number: int, answer: Any) -> None:
-        if number != self.calls:
-            return
-        if answer.error is not None:
-            self._failed(answer.error)
-            return
-        told: set[int] = set()
-        if answer.assignment:
-            assigned = ConsumerProtocolAssignment.decode(answer.assignment).partitions()
-            told = {one.partition for one in assigned}
-        given_up = self.reading - told
-        self.reading = told
-        self.phase = OUT if given_up else STABLE  # what it gave up is for somebody in the next generation
-
-    def _failed(self, error: Any) -> None:
-        self.phase = OUT
-        if error is RebalanceInProgressError:
-            return
-        self.reading, self.generation = set(), -1
-        if error is UnknownMemberIdError:
-            self.member_id = ""
 
 
 class World:

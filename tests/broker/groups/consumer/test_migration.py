@@ -114,7 +114,7 @@ def test_a_member_has_what_it_joined_with_until_its_sync_is_answered(table):
     assert list(member.assigned.values()) == [{0, 1, 2}]
 
 
-def test_what_is_no_group_of_consumers_or_too_large_stays_as_it_is(table, old, monkeypatch):
+def test_a_group_of_other_members_or_too_many_stays_as_it_is(table, old, monkeypatch):
     old.group.protocol_type = "connect"
     with pytest.raises(GroupIdNotFoundError):
         upgraded(0.0, "g", old.group, table.topics)

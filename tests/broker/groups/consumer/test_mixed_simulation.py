@@ -10,8 +10,8 @@ from math import inf
 from typing import Any
 
 import pytest
-from broker.groups.consumer.consumer_histories import BrokenError
 from broker.groups.consumer.mixed_histories import World
+from broker.groups.modern.world import BrokenError
 
 from dafka.broker.groups.consumer import classic
 from dafka.broker.groups.consumer.group import ConsumerGroup

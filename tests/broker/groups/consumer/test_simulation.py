@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from broker.groups.consumer.consumer_histories import BrokenError, World
+from broker.groups.consumer.consumer_histories import World
+from broker.groups.modern.world import BrokenError
 
 from dafka.broker.groups.consumer import group as group_module
 from dafka.broker.groups.consumer.group import ConsumerGroup

@@ -107,7 +107,7 @@ def test_changes_of_subscribed_topics_are_noticed_once(group, topics):
     assert not group.topics_changed()
 
 
-def test_names_that_are_no_topics_are_not_looked_up_again_and_again(group, topics, monkeypatch):
+def test_names_that_are_not_topics_are_not_looked_up_again_and_again(group, topics, monkeypatch):
     monkeypatch.setattr("dafka.broker.groups.modern.group.FEW_NAMES", 2)
     group.enter("m", "a", "b", "later", *map(str, range(100)))
     assert not group.topics_changed()

@@ -9,10 +9,9 @@ and shares are even.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
-from random import Random
 
 from kafka.errors import KafkaError
 
@@ -20,9 +19,11 @@ ROOT = Path(__file__).parents[4]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # for a run as a program
 
 import histories  # noqa: E402 - needs the path
+from broker.groups.modern import world  # noqa: E402
 from broker.groups.modern.known_topics import FakeTopics  # noqa: E402
+from broker.groups.modern.world import INTERVAL, MOST, REBALANCE, SESSION, BrokenError  # noqa: E402
 
-from dafka.broker.groups.streams.group import Settings, StreamsGroup  # noqa: E402
+from dafka.broker.groups.streams.group import Answer, Settings, StreamsGroup  # noqa: E402
 from dafka.broker.groups.streams.tasks import NOTHING, Roles, TaskId, each, joined, minus, split  # noqa: E402
 from dafka.broker.interface.streams_groups import (  # noqa: E402
     Endpoint,
@@ -33,9 +34,6 @@ from dafka.broker.interface.streams_groups import (  # noqa: E402
     Topology,
 )
 
-SESSION, REBALANCE, INTERVAL = 10.0, 15.0, 2.0
-MOST = 12
-
 TOPOLOGY = Topology(
     1,
     [
@@ -44,10 +42,6 @@ TOPOLOGY = Topology(
         Subtopology("2", ["a", "b"], [], [InternalTopic("c2")]),
     ],
 )
-
-
-class BrokenError(AssertionError):
-    """What must hold does not."""
 
 
 class Client:
@@ -88,11 +82,11 @@ class Client:
         self.running, self.closing, self.epoch, self.sure = NOTHING, NOTHING, 0, False
 
 
-class World:
+class World(world.World[Client]):
     """One history of a group."""
 
     def __init__(self, seed: int) -> None:
-        self.random = Random(seed)
+        super().__init__(seed)
         self.topics = FakeTopics(a=self.random.randint(1, 8))
         if self.random.random() < 0.7:
             self.topics.create("b", self.random.randint(1, 5))
@@ -100,15 +94,11 @@ class World:
         self.delay = self.random.choice([0.0, 0.0, 1.0])
         self.interval = self.random.choice([0.0, 0.0, 0.7])
         self.standbys = self.random.choice([0, 1, 2])
-        self.clients: list[Client] = []
-        self.names = (f"m{number}" for number in count())
-        self.now = 0.0
-        self.epoch = 0
 
     # -- what may happen --------------------------------------------------------------------------
 
-    def run(self, steps: int) -> None:
-        happenings = (
+    def happenings(self) -> list[tuple[Callable[[], None], int]]:
+        return [
             (self.beat, 60),
             (self.close_tasks, 25),
             (self.join, 6),
@@ -118,67 +108,33 @@ class World:
             (self.change_standbys, 1),
             (self.stall, 1),
             (self.come_with_an_old_epoch, 3),
-        )
-        actions = [action for action, weight in happenings for _ in range(weight)]
-        for _ in range(steps):
-            self.pass_time(self.random.uniform(0, INTERVAL / 4))
-            self.random.choice(actions)()
-            self.check()
-        self.quiet()
+        ]
 
     def settings(self) -> Settings:
         return Settings(SESSION, INTERVAL, self.delay, self.interval, self.standbys)
-
-    def pass_time(self, seconds: float) -> None:
-        self.now += seconds
-        if self.now >= self.group.wake_at:
-            self.group.tick(self.now)
-        for client in self.clients:
-            if self.now - client.heard >= SESSION:
-                client.stop()
-
-    def some(self) -> Client | None:
-        return self.random.choice(self.clients) if self.clients else None
 
     def join(self) -> None:
         if len(self.clients) < MOST - 2:
             self.clients.append(Client(next(self.names), f"p{self.random.randint(1, 4)}"))
 
-    def beat(self) -> None:
-        client = self.some()
-        if client is not None:
-            self.send(client, lost=self.random.choice(["", "", "", "", "", "request", "answer"]))
-
     def send(self, client: Client, lost: str = "") -> None:
-        sent = self.now
         if not client.sure and client.epoch and self.random.random() < 0.2:
             client.stop()  # it restarts rather than ask again
-        request = client.request()
-        if lost == "request":
-            client.sure = False
-            return
-        before = minus(self.target(client), self.revoked(client))
-        try:
-            self.group.receive(self.now, request, self.settings(), MOST)
-            for topic in self.group.missing.values():
-                self.topics.create(topic.name, topic.partitions)
-            answer = self.group.proceed(self.now, request, self.settings())
-        except KafkaError:
-            if lost:
-                client.sure = False
-            else:
-                client.stop()
-            return
-        if lost:
-            client.sure = False
-            return
-        client.heard, client.sure = sent, True
-        if answer.epoch < client.epoch:
-            raise BrokenError(f"{client.name} went back from epoch {client.epoch} to {answer.epoch}")
-        client.epoch = answer.epoch
+        super().send(client, lost)
+
+    def heartbeat(self, request: StreamsHeartbeat) -> Answer:
+        self.group.receive(self.now, request, self.settings(), MOST)
+        for topic in self.group.missing.values():
+            self.topics.create(topic.name, topic.partitions)
+        return self.group.proceed(self.now, request, self.settings())
+
+    def own(self, client: Client) -> Roles:
+        return minus(self.target(client), self.revoked(client))
+
+    def take(self, client: Client, answer: Answer, own: Roles) -> None:
         if answer.tasks is not None:
             stopped = split(client.running, answer.tasks)[1]
-            if split(split(stopped, before)[0], self.target(client))[0] != NOTHING:
+            if split(split(stopped, own)[0], self.target(client))[0] != NOTHING:
                 raise BrokenError(f"{client.name} was to stop what is its own")
             client.closing = split(joined(client.closing, stopped), answer.tasks)[1]
             client.running = answer.tasks
@@ -192,21 +148,10 @@ class World:
         member = self.group.members.get(client.name)
         return NOTHING if member is None else member.revoking
 
-    def come_with_an_old_epoch(self) -> None:
-        """Something of long ago arrives, as from a process that had been stopped."""
-        client = self.some()
-        member = None if client is None else self.group.members.get(client.name)
-        if client is None or member is None:
-            return
-        epoch = client.epoch - self.random.randint(1, 3)
-        if epoch < 1 or epoch in (member.epoch, member.previous_epoch):
-            return
-        request = client.request()._replace(
+    def late_request(self, client: Client, epoch: int) -> StreamsHeartbeat:
+        return client.request()._replace(
             member_epoch=epoch, topology=None, process_id=None, endpoint=None, rebalance_timeout=None
         )
-        with suppress(KafkaError):
-            self.group.receive(self.now, request, self.settings(), MOST)
-            raise BrokenError(f"epoch {epoch} was taken from {client.name}, whose epoch is {member.epoch}")
 
     def close_tasks(self) -> None:
         client = self.some()
@@ -219,15 +164,6 @@ class World:
             self.clients.remove(client)
             with suppress(KafkaError):
                 self.group.receive(self.now, StreamsHeartbeat(client.name, -1), self.settings(), MOST)
-
-    def die(self) -> None:
-        client = self.some()
-        if client is not None:
-            self.clients.remove(client)
-
-    def stall(self) -> None:
-        """A pause of the whole world, in which sessions and rebalances time out."""
-        self.pass_time(self.random.choice([SESSION * 0.6, SESSION, REBALANCE]))
 
     def change_standbys(self) -> None:
         self.standbys = self.random.choice([0, 1, 2])
@@ -250,9 +186,7 @@ class World:
     # -- what must hold ------------------------------------------------------------------------------
 
     def check(self) -> None:
-        if self.group.epoch < self.epoch:
-            raise BrokenError("the group's epoch went back")
-        self.epoch = self.group.epoch
+        self.check_epoch()
         runs: dict[TaskId, str] = {}
         roles: set[tuple[str, TaskId]] = set()
         for client in self.clients:

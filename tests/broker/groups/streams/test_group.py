@@ -191,6 +191,7 @@ def test_members_learn_where_queries_are_answered():
 
 def test_offsets_are_committed_with_the_members_epoch():
     table = Table()
+
     def refusal(member: str, epoch: int) -> Any:
         return table.group.check_commit(0.0, epoch, member, None, [("a", 0)])
 

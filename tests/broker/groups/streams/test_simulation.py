@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from broker.groups.streams.streams_histories import BrokenError, World
+from broker.groups.modern.world import BrokenError
+from broker.groups.streams.streams_histories import World
 
 from dafka.broker.groups.streams import group as group_module
 from dafka.broker.groups.streams.group import StreamsGroup

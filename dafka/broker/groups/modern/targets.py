@@ -1,0 +1,62 @@
+"""The targets of large groups, which take long to compute: beside the hub, one after the other.
+
+Until its target is there, the members of a group keep what they have.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from dafka.broker.groups.registry import AnyGroup
+from dafka.hub.changes import Changes
+from dafka.hub.hub import Hub
+from dafka.hub.pool import Aside
+
+log = logging.getLogger(__name__)
+
+ASIDE = Aside(1)
+"""Where targets are computed, for groups of all types."""
+
+G = TypeVar("G", bound=AnyGroup)
+
+
+class Targets(Generic[G]):
+    """Has the targets of groups of one type computed when they are due. Hub side.
+
+    ``is_due(name, group)``: whether the group needs another target now. ``compute(group)`` computes one, in
+    ``ASIDE``, and installs it; it waits as a green thread.
+    """
+
+    def __init__(self, hub: Hub, is_due: Callable[[str, G], bool], compute: Callable[[G], object]) -> None:
+        self._hub = hub
+        self._is_due = is_due
+        self._compute = compute
+        self._running: dict[G, Changes] = {}
+
+    def renew(self, name: str, group: G) -> None:
+        """Have the target of a group computed if it is due, and that is not under way."""
+        if group not in self._running and self._is_due(name, group):
+            self._running[group] = Changes()
+            self._hub.spawn(self._run, name, group)
+
+    def is_running(self, group: G) -> bool:
+        """Whether a target of the group is being computed."""
+        return group in self._running
+
+    def wait(self, group: G) -> None:
+        """Wait as a green thread until a target is installed, or its computation has failed."""
+        self._running[group].wait()
+
+    def _run(self, name: str, group: G) -> None:
+        changes = self._running[group]
+        try:
+            while self._is_due(name, group):
+                self._compute(group)
+                changes.tell()
+        except Exception:
+            log.exception("the assignment of group %r failed unexpectedly", name)
+        finally:
+            del self._running[group]
+            changes.tell()
