@@ -1,59 +1,42 @@
 """Broker: a Kafka broker inside this process, with its data in a folder.
 
-This is the thread side: it owns what a broker needs around it (a temporary folder, a tower of its own, a
-port of its own) and starts and stops the :class:`~dafka.broker.embedded.broker.EmbeddedBroker` in
-the hub. The port makes ``bootstrap_servers`` a name that no other process can have, and clients of this
-process find the broker by it. Without ``listen`` it is only bound; with it Kafka's clients connect to it.
+This is the thread side: it starts and stops the :class:`~dafka.broker.embedded.broker.EmbeddedBroker` in the
+hub, with what that needs around it (:mod:`dafka.broker.resources`: a temporary folder, a tower of its own, a
+port of its own). The port makes ``bootstrap_servers`` a name that no other process can have, and clients of
+this process find the broker by it. Without ``listen`` the port is only bound; with it Kafka's clients connect
+to it.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import shutil
-import socket as sockets
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from gevent import monkey
+from typing import Any, TypeVar
 
 from dafka.broker import running
 from dafka.broker.embedded.broker import EmbeddedBroker
 from dafka.broker.interface.errors import BrokerStoppedError
-from dafka.broker.interface.front_end import FrontEnd, FrontEndOptions
+from dafka.broker.interface.front_end import FrontEndOptions
 from dafka.broker.limits import OFFSETS_RETENTION
-from dafka.broker.listening import LOOPBACK, PLAINTEXT, Listen, client_host, warn_if_open
 from dafka.broker.options import BrokerOptions
-from dafka.broker.quotas.throttles import Throttles
-from dafka.broker.server.context import Told
-from dafka.broker.server.listener import Door, Listener, with_sasl
+from dafka.broker.resources import Resources
 from dafka.broker.topics.group_configs import check_started_with
 from dafka.commit.retention import CHECK_INTERVAL
 from dafka.hub.dropped import when_dropped
-from dafka.hub.hub import Hub, get_hub
+from dafka.hub.hub import get_hub
 from dafka.log import Durability, OnDamage
-from dafka.mesh.address import TowerLike, tower_addresses
-from dafka.mesh.options import EndpointOptions
+from dafka.mesh.address import TowerLike
 from dafka.security.acls.options import ServerAcls
 from dafka.security.keys import KeyFolder
-from dafka.security.renewing import Renewed
 from dafka.security.sasl.options import ServerSasl
 from dafka.security.tls import ServerTls
-from dafka.sockets.listening import bind as bind_listener
-from dafka.sockets.listening import close as close_listener
-
-if TYPE_CHECKING:
-    from socket import socket
-
-    from dafka.mesh.tower import Tower
+from dafka.sockets.hosts import host_and_port
 
 log = logging.getLogger(__name__)
 
-_socket = monkey.get_original("socket", "socket")
 _Self = TypeVar("_Self", bound="Broker")  # typing.Self came with Python 3.11
 
 
@@ -155,7 +138,7 @@ class Broker:
         check_started_with(group_settings or {})
         self._path = None if path is None else os.path.abspath(os.fspath(path))
         self._hub = get_hub()
-        self._running: _Running | None = None
+        self._running: Resources | None = None
         self._not_dropped: Callable[[], object] = lambda: None
         self._last_ports: list[int] = []
         self._last_addresses: Mapping[str, str] = {}
@@ -192,7 +175,8 @@ class Broker:
     @property
     def listeners(self) -> dict[str, str]:
         """``host:port`` of each listener, as clients are told, by its protocol."""
-        return {door.told.protocol: _address(door.told.host, door.told.port) for door in self._state().doors}
+        told = [door.told for door in self._state().doors]
+        return {one.protocol: host_and_port(one.host, one.port) for one in told}
 
     @property
     def path(self) -> str:
@@ -217,7 +201,7 @@ class Broker:
     def console(self) -> str | None:
         """The address that a browser shows the broker at; None without the option."""
         console = self._state().console
-        return None if console is None else f"http://{console.addresses['console']}/"
+        return None if console is None else console.url
 
     def renew(self) -> None:
         """Read certificates and keys again if they have changed, without waiting for a connection."""
@@ -266,7 +250,7 @@ class Broker:
 
     # -- in the hub -----------------------------------------------------------------------------
 
-    def _state(self) -> _Running:
+    def _state(self) -> Resources:
         self._hub.check()
         state = self._running
         if state is None or state.stopped:
@@ -293,8 +277,8 @@ class Broker:
             log.info("%s is started", state.name)
             self._not_dropped = when_dropped(self, self._hub, state.name, "stop()", state.stop)
 
-    def _open(self) -> _Running:
-        state = _Running(self._last_ports, self._options)
+    def _open(self) -> Resources:
+        state = Resources(self._last_ports, self._options)
         try:
             state.path = self._path or state.make_folder()
             state.core = EmbeddedBroker(
@@ -311,146 +295,3 @@ class Broker:
             state, self._running = self._running, None
             if state is not None:
                 state.stop()
-
-
-class _Running:
-    """The resources of a running broker. Nothing here refers to the :class:`Broker`, which may be dropped."""
-
-    core: EmbeddedBroker
-    listener_class = Listener
-
-    def __init__(self, wanted_ports: list[int], options: BrokerOptions) -> None:
-        self.path = ""
-        self.stopped = False
-        self._given_tower = options.tower
-        self._keys = options.keys
-        self.tower: Tower | None = None
-        self._folder: str | None = None
-        self.listener: Listener | None = None
-        self.zper: FrontEnd | None = None
-        self.console: FrontEnd | None = None
-        self.doors: list[Door] = []
-        self._port: socket | None = None  # without a listener
-        try:
-            self._bind(wanted_ports, options)
-        except BaseException:
-            self._close_ports()
-            raise
-        bound = self.doors[0].told if self._port is None else Told(PLAINTEXT, *self._port.getsockname()[:2])
-        self.host, self.port = bound.host, bound.port
-        self.address = _address(self.host, self.port)
-
-    @property
-    def name(self) -> str:
-        return f"<Broker {self.address} on {self.path!r}>"
-
-    @property
-    def front_ends(self) -> list[FrontEnd]:
-        """Those that serve."""
-        return [one for one in (self.zper, self.console) if one is not None]
-
-    @property
-    def bound_ports(self) -> list[int]:
-        """The ports, as the system has them."""
-        bound = [door.socket for door in self.doors] if self._port is None else [self._port]
-        return [one.getsockname()[1] for one in bound]
-
-    def _bind(self, wanted_ports: list[int], options: BrokerOptions) -> None:
-        if not options.listeners:
-            self._port = _bind(wanted_ports[0] if wanted_ports else 0)
-            return
-        tls = None if options.tls is None else Renewed(options.tls)
-        for position, listen in enumerate(options.listeners):
-            socket = _bind_listener(listen, wanted_ports[position] if wanted_ports else 0)
-            host, port = socket.getsockname()[:2]
-            told = Told(listen.protocol, client_host(listen, host), listen.advertised_port or port)
-            self.doors.append(Door(socket, told, tls if listen.is_secure else None))
-
-    def _close_ports(self) -> None:
-        for door in self.doors:
-            close_listener(door.socket)
-        if self._port is not None:
-            self._port.close()
-
-    def make_folder(self) -> str:
-        """A temporary folder, which :meth:`release` removes."""
-        self._folder = tempfile.mkdtemp(prefix="dafka-")
-        return self._folder
-
-    def mesh(self) -> EndpointOptions:
-        """Where the broker joins the mesh: at the tower it was given, or at one of its own from now on."""
-        tower = self._given_tower
-        if self._keys is not None:
-            self._keys.check_store()
-        if tower is None:
-            from dafka.mesh.tower import Tower  # brings ZeroMQ along
-
-            if self.tower is None:
-                self.tower = Tower(keys=self._keys)
-            tower = self.tower
-        return EndpointOptions(tower_addresses(tower), keys=self._keys)
-
-    def start_listening(self, hub: Hub, options: BrokerOptions, before: Mapping[str, str]) -> None:
-        """Let the clients of Kafka's and ZPER's protocols in, as far as there are addresses for them."""
-        self.doors = with_sasl(self.doors, options.listeners, options.sasl, self.core.accounts)
-        for listen, door in zip(options.listeners, self.doors, strict=True):
-            warn_if_open(listen, door.told.host, door.told.port, options.acls is not None)
-        if self.doors:
-            throttles = Throttles(self.core.quotas, options.clock.monotonic)
-            self.listener = self.listener_class(hub, self.core, self.doors, throttles, self.core.acls)
-        if options.zper is not None:
-            keys = None if options.keys is None else options.keys.load_server()
-            self.zper = options.zper.open(hub, self.core, before, keys)
-        if options.console is not None:
-            self.console = options.console.open(hub, self.core, before)
-
-    def stop(self) -> None:
-        """Disconnect clients, commit what has been accepted and release everything."""
-        with running.changing:
-            if self.stopped:
-                return
-            self.stopped = True
-            log.info("%s stops: clients are disconnected, what was accepted is committed", self.name)
-            with ExitStack() as rest:  # each of them, whatever becomes of those before; the last one first
-                rest.callback(self.release)
-                rest.callback(running.remove, self.core)
-                rest.callback(self.core.close)
-                for front_end in self.front_ends:
-                    rest.callback(front_end.close)
-                if self.listener is not None:
-                    rest.callback(self.listener.close)
-
-    def release(self) -> None:
-        """Release everything; the core is closed, or was never made."""
-        if self.tower is not None:
-            self.tower.close()
-        self._close_ports()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _bind(wanted_port: int) -> socket:
-    """Bind a port: the one a broker had before it was stopped, if it is still free, or any."""
-    for port in (wanted_port, 0):
-        bound: socket = _socket(sockets.AF_INET, sockets.SOCK_STREAM)
-        try:
-            bound.bind((LOOPBACK, port))
-            return bound
-        except OSError:
-            bound.close()
-            if not port:
-                raise
-    raise AssertionError("unreachable")
-
-
-def _bind_listener(listen: Listen, wanted_port: int) -> Any:
-    """Bind the port that users want, or the one that was found before the broker was stopped, or any."""
-    host = "" if listen.host == "*" else listen.host
-    if not listen.port and wanted_port:
-        with suppress(OSError):
-            return bind_listener(host, wanted_port)
-    return bind_listener(host, listen.port)

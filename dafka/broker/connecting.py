@@ -206,7 +206,7 @@ class _Search:
             )
         if self._sasl is None and self._security_protocol in (SASL_PLAINTEXT, SASL_SSL):
             raise KafkaConfigurationError(
-                f"security_protocol={self._security_protocol!r} needs sasl_mechanism: how to say who one is"
+                f"security_protocol={self._security_protocol!r} needs sasl_mechanism: how to log in"
             )
         key = tuple(self._addresses), self._request_timeout, self._tls, self._sasl
         shared = _remotes.get(key)

@@ -23,7 +23,7 @@ OFFSETS_KEPT = 1_000_000
 ENDED_AT_ONCE = 500
 """Partitions and offsets of a transaction that its last round deletes; earlier rounds delete any others."""
 
-COMMIT_OFFSETS = 500
+COMMIT_OFFSETS = 300
 """Offsets that are committed, or deleted, in one round; more follow in further ones."""
 
 GROUP_MAX_SIZE = 10_000
@@ -95,8 +95,14 @@ ACLS_KEPT = 200_000
 ACL_OCTETS = 1024
 """The longest name, principal or host of such an entry."""
 
+ACL_FILTERS = 1000
+"""Filters of a request to delete such entries, each of which is compared with all of them."""
+
 ACL_ROUND = 250
-"""Entries of access control lists, accounts or quotas that one commit changes."""
+"""Entries of access control lists or accounts that one commit changes."""
+
+QUOTA_ROUND = 100
+"""The same of quotas, which take longer."""
 
 ACL_DECISIONS = 20_000
 """Decisions that are kept until the lists change; none about a name that may be longer than ACL_OCTETS."""
@@ -118,6 +124,9 @@ PARTITIONS_KEPT = 1_000_000
 
 OTHERS_KEPT = 10_000
 """Groups and subscriptions to metrics of clients together that have settings of their own."""
+
+SETTINGS_CHANGED = 1000
+"""Settings of one resource that a request changes."""
 
 DELETED_RETENTION = 7 * 24 * 3600.0
 """Seconds that leaders of a deleted topic are remembered after a node of the mesh has mentioned them."""
@@ -191,7 +200,7 @@ CHECKPOINT_BLOCK = 256
 """Checkpoints in one stored value."""
 
 CHECKPOINT_INTERVAL = 30.0
-"""Seconds until new checkpoints are stored that do not fill a value. What a crash takes is measured again."""
+"""Seconds until checkpoints are stored that do not fill a value. After a crash they are measured again."""
 
 POSITIONS_READ = 256 * 1024
 """Bytes of batches, or octets, that reading and measuring positions takes at a time, about."""

@@ -78,7 +78,7 @@ def _by_protocol(option: str, text: object) -> list[tuple[str, str]]:
             continue
         protocol, _, address = part.strip().partition("://")
         if protocol.upper() not in PROTOCOLS:
-            raise ValueError(f"{option}={text!r}: {protocol!r} is none of {', '.join(PROTOCOLS)}")
+            raise ValueError(f"{option}={text!r}: {protocol!r} is not one of {', '.join(PROTOCOLS)}")
         if any(protocol.upper() == other for other, _ in found):
             raise ValueError(f"{option}={text!r} has {protocol.upper()} more than once")
         found.append((protocol.upper(), address))
@@ -91,11 +91,11 @@ def parse_listen(listen: str, advertised: str | None) -> Listen:
     known, known_port = _address("advertised", advertised, False) if advertised else ("", 0)
     if not known and _is_wildcard(host):
         raise ValueError(
-            f"listen={listen!r} is every interface, which is no address to connect to: say with "
+            f"listen={listen!r} is every interface, to which nobody can connect: say with "
             "advertised='HOST' or 'HOST:PORT' what clients are told"
         )
     if known and _is_wildcard(known):
-        raise ValueError(f"advertised={advertised!r} is no address that clients can connect to")
+        raise ValueError(f"advertised={advertised!r} is not an address that clients can connect to")
     return Listen(host, port, known, known_port)
 
 

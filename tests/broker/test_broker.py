@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sqlite3
 import sys
 import textwrap
@@ -22,20 +21,6 @@ from dafka.mesh.endpoint import Endpoint
 from dafka.protocol.batch import with_producer
 
 IMPORTS = f"import sys; sys.path[:0] = {sys.path!r}\n"
-
-
-def test_a_broker_without_a_path_takes_its_temporary_folder_with_it():
-    with Broker() as broker:
-        folder = broker.path
-        assert os.path.isdir(folder)
-    assert not os.path.exists(folder)
-
-
-def test_the_folder_goes_away_too_when_the_broker_fails_in_use():
-    with pytest.raises(KeyError), Broker() as broker:
-        folder = broker.path
-        raise KeyError
-    assert not os.path.exists(folder)
 
 
 def test_start_and_stop_may_be_repeated(tmp_path):
@@ -60,13 +45,6 @@ def test_a_broker_that_does_not_run_has_no_address(tmp_path):
     assert repr(broker) == f"<Broker {str(tmp_path)!r}, stopped>"
     with pytest.raises(BrokerStoppedError, match="start"):
         _ = broker.bootstrap_servers
-
-
-def test_the_address_belongs_to_the_broker_alone_and_is_on_loopback(broker):
-    host, port = broker.bootstrap_servers.split(":")
-    assert host == "127.0.0.1"
-    with socket.socket() as other, pytest.raises(OSError):
-        other.bind((host, int(port)))
 
 
 def test_brokers_run_side_by_side():

@@ -110,6 +110,6 @@ def test_a_broker_without_the_option_has_no_front_end():
         assert broker.zper is None
 
 
-def test_an_option_that_is_no_front_end_is_named():
+def test_an_option_that_is_not_a_front_end_is_named():
     with pytest.raises(ValueError, match=r"zper is dafka\.zper\.ZperOptions"):
         Broker(zper="tcp://*:5555")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from broker.clients import Client, batch
 from broker.transactions.transactional import Producer
+from hypothesis import settings
 from kafka.errors import KafkaError
 
 from dafka import Broker
@@ -19,8 +22,10 @@ from dafka.broker.interface.broker import CommittedOffset, FetchFrom
 from dafka.log import DamagedError, Log
 from dafka.protocol.batch import with_producer
 from dafka.protocol.errors import DafkaError
+from dafka.testing.broker import MEMORY, has_memory
 
 ADDRESS = b"A" * 32
+EXAMPLES = settings.default.max_examples  # see DAFKA_TEST_EXAMPLES; they are the same in every run
 TABLES = (
     *("topics", "natives", "deleted", "offsets", "groups", "transactions", "transactions.open", "producers"),
     *("aborted", "epochs", "epoch", "producer.ids", "configs", "broker", "log.compaction", "log.lost"),
@@ -63,6 +68,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         log.write([], more)
         assert [table for table in TABLES if not len(log.table(table))] == []
     return path
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """An empty folder, in memory if possible: brokers are opened in it hundreds of times."""
+    if not has_memory():
+        yield tmp_path
+        return
+    with TemporaryDirectory(dir=MEMORY) as folder:
+        yield Path(folder)
 
 
 def strange(chance: random.Random, known: Any, depth: int = 0) -> Any:
@@ -129,11 +144,11 @@ def open_and_use(path: Path, place: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_value_of_another_shape_is_damage_with_its_place_or_does_no_harm(
-    table: str, folder: Path, tmp_path: Path
+    table: str, folder: Path, place: Path
 ) -> None:
     chance = random.Random(table)
-    for number in range(16):
-        path = tmp_path / str(number)
+    for number in range(EXAMPLES // 3):
+        path = place / str(number)
         shutil.copytree(folder, path)
         with Log(path) as log:
             rows = log.table(table)
@@ -145,11 +160,11 @@ def test_a_value_of_another_shape_is_damage_with_its_place_or_does_no_harm(
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_key_of_another_shape_is_damage_with_its_place_or_does_no_harm(
-    table: str, folder: Path, tmp_path: Path
+    table: str, folder: Path, place: Path
 ) -> None:
     chance = random.Random(table)
-    for number in range(8):
-        path = tmp_path / str(number)
+    for number in range(EXAMPLES // 6):
+        path = place / str(number)
         shutil.copytree(folder, path)
         with Log(path) as log:
             known = chance.choice(list(log.table(table)))

@@ -80,7 +80,7 @@ def test_several_listeners_have_a_protocol_each(listen, advertised, expected):
 @pytest.mark.parametrize(
     ("listen", "advertised", "message"),
     [
-        ("SASL://127.0.0.1:1", None, "'SASL' is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        ("SASL://127.0.0.1:1", None, "'SASL' is not one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         ("SSL://127.0.0.1:1,SSL://127.0.0.1:2", None, "has SSL more than once"),
         ("127.0.0.1:1,127.0.0.1:2", None, "'HOST:PORT'"),
         ("SSL://127.0.0.1:1,127.0.0.1:2", None, "each of several has a protocol"),

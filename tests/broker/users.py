@@ -13,11 +13,8 @@ from dafka.security import credentials
 def add(broker: Broker, user: str, password: str) -> None:
     """An account, by each mechanism."""
     salt = os.urandom(32)
-    changes = [
-        CredentialUpsertion(
-            user, one, 4096, salt, credentials.salted_password(one.label, password, salt, 4096)
-        )
-        for one in ScramMechanism
-    ]
-    outcomes = dafka.broker.connect(broker.bootstrap_servers).call("alter_accounts", [], changes)
-    assert outcomes[user].error is None
+    call = dafka.broker.connect(broker.bootstrap_servers).call
+    for one in ScramMechanism:
+        salted = credentials.salted_password(one.label, password, salt, 4096)
+        outcomes = call("alter_accounts", [], [CredentialUpsertion(user, one, 4096, salt, salted)])
+        assert outcomes[user].error is None

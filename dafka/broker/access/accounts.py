@@ -110,30 +110,25 @@ class Accounts(AccountInterface):
             for (mechanism, user), known in pace.over(list(self._known.items())):
                 found.setdefault(user, {})[_MECHANISMS[mechanism]] = known.iterations
             return {user: DescribedAccount(None, one) for user, one in pace.over(found.items())}
-        for user in wanted:
-            has = {
-                number: self._known[label, user].iterations
-                for label, number in _MECHANISMS.items()
-                if (label, user) in self._known
-            }
-            if has:
-                found[user] = has
-        missing = ResourceNotFoundError
-        return {
-            user: DescribedAccount(None, found[user])
-            if user in found
-            else DescribedAccount(
-                missing, {}, f"Attempt to describe a user credential that does not exist: {user}"
-            )
-            for user in wanted
+        return {user: self._described(user) for user in Pace().over(wanted)}
+
+    def _described(self, user: str) -> DescribedAccount:
+        has = {
+            number: self._known[label, user].iterations
+            for label, number in _MECHANISMS.items()
+            if (label, user) in self._known
         }
+        if has:
+            return DescribedAccount(None, has)
+        words = f"Attempt to describe a user credential that does not exist: {user}"
+        return DescribedAccount(ResourceNotFoundError, {}, words)
 
     def alter_accounts(
         self, deletions: Sequence[CredentialDeletion], upsertions: Sequence[CredentialUpsertion]
     ) -> dict[str, Outcome]:
         of_user: dict[str, list[_Change]] = {}
         every: list[_Change] = [*deletions, *upsertions]
-        for one in every:
+        for one in Pace().over(every):
             of_user.setdefault(one.user, []).append(one)
         return run_to_completion(self._hub, self._alter, of_user)
 
@@ -168,6 +163,9 @@ class Accounts(AccountInterface):
     def _checked(self, some: Sequence[_Change], count: int) -> dict[_Key, ScramCredential | None]:
         changes: dict[_Key, ScramCredential | None] = {}
         for one in some:
+            if changes:  # of the other mechanism, too, as in Apache Kafka
+                detail = "A user credential cannot be altered twice in the same request"
+                raise _RefusedError(DuplicateResourceError, detail)
             if not 0 < len(one.user.encode(errors="replace")) <= NAME_OCTETS:
                 raise _RefusedError(
                     UnacceptableCredentialError, f"a user has a name of 1 to {NAME_OCTETS} octets"
@@ -175,9 +173,6 @@ class Accounts(AccountInterface):
             if one.mechanism not in list(ScramMechanism):
                 raise _RefusedError(UnsupportedSaslMechanismError, "Unknown SCRAM mechanism")
             key = ScramMechanism(one.mechanism).label, one.user
-            if key in changes:
-                detail = "A user credential cannot be altered twice in the same request"
-                raise _RefusedError(DuplicateResourceError, detail)
             if isinstance(one, CredentialUpsertion):
                 _check(one)
                 changes[key] = credentials.credential(key[0], one.salted_password, one.salt, one.iterations)

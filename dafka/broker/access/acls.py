@@ -105,6 +105,9 @@ class AclTable(AclInterface):
         return self._taken(wanted)
 
     def _taken(self, wanted: AclFilter) -> list[Acl]:
+        only = wanted.only
+        if only is not None:
+            return [only] if only in self._known else []
         rows = Pace().over(list(self._known))
         return [acl for acl in map(_read, rows) if wanted.takes(acl) and acl in self._known]
 
@@ -144,8 +147,11 @@ class AclTable(AclInterface):
         return run_to_completion(self._hub, self._delete, filters)
 
     def _delete(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
+        if sum(one.only is None for one in Pace().over(filters)) > limits.ACL_FILTERS:
+            words = f"{limits.ACL_FILTERS} filters of a request, at most, match more than one entry"
+            return [DeletedAcls(PolicyViolationError, (), words) for _ in filters]
         with self._changing:
-            return [self._delete_by(one) for one in filters]
+            return [self._delete_by(one) for one in Pace().over(filters, every=1)]
 
     def _delete_by(self, wanted: AclFilter) -> DeletedAcls:
         if wanted.is_unknown:

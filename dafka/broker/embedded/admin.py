@@ -21,6 +21,7 @@ from dafka.broker.embedded.cleaner import LogCleaner
 from dafka.broker.embedded.identity import NODE_ID
 from dafka.broker.embedded.lifecycle import Lifecycle
 from dafka.broker.interface.admin import (
+    BROKER_LOGGER,
     AdminInterface,
     ConfigChange,
     ConfigEntry,
@@ -34,6 +35,7 @@ from dafka.broker.interface.admin import (
 )
 from dafka.broker.interface.groups import Error, TopicPartition
 from dafka.broker.interface.outcome import Outcome
+from dafka.broker.limits import SETTINGS_CHANGED
 from dafka.broker.positions.positions import Positions
 from dafka.broker.topics.config_table import ALL_BROKERS, ConfigTable, check_broker_configs, row_of
 from dafka.broker.topics.configs import (
@@ -59,6 +61,8 @@ ALL_RECORDS = -1
 
 NAME_OCTETS = 255  # of a group or a subscription with settings
 
+_OPERATIONS = frozenset(map(int, ConfigOperation))
+_RESOURCES = 8  # described before a look at the clock: 0.2 ms each at most
 _PARTITIONS = 1000  # looked at before other green threads have their turn
 
 
@@ -89,7 +93,8 @@ class AdminCalls(AdminInterface):
         self, resources: Mapping[Resource, Iterable[str] | None]
     ) -> dict[Resource, DescribedConfigs]:
         return {
-            Resource(*resource): self._describe_one(*resource, names) for resource, names in resources.items()
+            Resource(*resource): self._describe_one(*resource, names)
+            for resource, names in Pace().over(resources.items(), every=_RESOURCES)
         }
 
     def _describe_one(self, type_: int, name: str, names: Iterable[str] | None) -> DescribedConfigs:
@@ -107,7 +112,8 @@ class AdminCalls(AdminInterface):
             entries = self._configs.of_other(type_, name)
         if names is None:
             return DescribedConfigs(None, list(entries.values()))
-        return DescribedConfigs(None, [entries[wanted] for wanted in sorted(set(names)) if wanted in entries])
+        wanted = {one for one in names if one in entries}
+        return DescribedConfigs(None, [entry for one, entry in entries.items() if one in wanted])
 
     def alter_configs(
         self,
@@ -208,6 +214,9 @@ class AdminCalls(AdminInterface):
     def configured(self) -> list[Resource]:
         return self._configs.others()
 
+    def planned_configs(self, configs: Mapping[str, str]) -> list[ConfigEntry]:
+        return list(self._configs.of_topic(configs).values())
+
     def _resource_error(self, type_: int, name: str) -> tuple[Error | None, str]:
         if type_ == ResourceType.TOPIC:
             if self._topics.get(name) is not None:
@@ -219,6 +228,8 @@ class AdminCalls(AdminInterface):
             if 0 < len(name.encode()) <= NAME_OCTETS:
                 return None, ""
             return InvalidRequestError, f"a group or a subscription has a name of 1 to {NAME_OCTETS} octets"
+        if type_ == BROKER_LOGGER:
+            return InvalidConfigurationError, "there are no loggers of this broker that could be set"
         if type_ != ResourceType.BROKER:
             return InvalidRequestError, f"resources of type {type_} have no configuration here"
         if name not in ("", str(NODE_ID)):
@@ -297,11 +308,13 @@ class _PolicyError(Exception):
 
 
 def _check_changes(changes: Sequence[ConfigChange]) -> None:
+    if len(changes) > SETTINGS_CHANGED:
+        raise _RequestError(f"{len(changes)} settings of one resource; {SETTINGS_CHANGED} are the most")
     for name, count in Counter(change.name for change in changes).items():
         if count > 1:
             raise _RequestError(f"{name} is there {count} times")
     for name, operation, value in changes:
-        if operation not in list(ConfigOperation):
+        if operation not in _OPERATIONS:
             raise _RequestError(f"{operation} is not an operation on a configuration ({name})")
         if value is None and operation != ConfigOperation.DELETE:
             raise _RequestError(f"{name} has no value")

@@ -31,6 +31,7 @@ from dafka.broker.embedded.lifecycle import Lifecycle
 from dafka.broker.embedded.orphaned import forget_orphaned
 from dafka.broker.embedded.records import RecordCalls
 from dafka.broker.embedded.topics import TopicCalls
+from dafka.broker.embedded.traffic import Traffic
 from dafka.broker.embedded.truncated import forget_truncated
 from dafka.broker.groups.consumer.coordinator import ConsumerGroups
 from dafka.broker.groups.consumer.migration import Policy
@@ -54,6 +55,7 @@ from dafka.broker.records.presence import Presence
 from dafka.broker.records.producer_state import ProducerStates
 from dafka.broker.share.calls import ShareCalls
 from dafka.broker.share.delivery import Deliveries
+from dafka.broker.share.persister import Persister
 from dafka.broker.share.settings import SettingsTable
 from dafka.broker.share.states import States
 from dafka.broker.topics.config_table import ConfigTable
@@ -218,6 +220,7 @@ class EmbeddedBroker(EmbeddedCalls):
                 settings,
                 Clock(clock.time, lambda: groups.clock()),
             )
+            check_shares_on = partial(features.check_on, "share.version")
             self._share_calls = ShareCalls(
                 hub,
                 groups,
@@ -227,7 +230,10 @@ class EmbeddedBroker(EmbeddedCalls):
                 settings,
                 self._deliveries,
                 self._lifecycle.check,
-                partial(features.check_on, "share.version"),
+                check_shares_on,
+            )
+            self._persister = Persister(
+                groups, self._topics, self._epochs, states, self._deliveries, check_shares_on
             )
             self._groups.on_delete(self._share_calls.forget_group)
             self._topic_calls = TopicCalls(
@@ -273,6 +279,21 @@ class EmbeddedBroker(EmbeddedCalls):
     def node(self) -> BrokerNode:
         """Its node on the mesh, which it joins now at the latest. From any thread; raises OSError."""
         return self.hub.run(self._presence.join)
+
+    @property
+    def joined(self) -> BrokerNode | None:
+        """Its node, if it has joined the mesh."""
+        return self._presence.joined
+
+    @property
+    def committed(self) -> tuple[int, int]:
+        """Records and octets that were committed since the start."""
+        return self._presence.committed
+
+    @property
+    def traffic(self) -> Traffic:
+        """What clients read, and how long their calls take."""
+        return self._record_calls.traffic
 
     def _new_node(self, mesh: Callable[[], EndpointOptions], address: bytes) -> BrokerNode:
         # Here, because they bring ZeroMQ along.

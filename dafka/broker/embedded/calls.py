@@ -23,6 +23,7 @@ from dafka.broker.interface.broker import BrokerInterface, Fetched, FetchFrom, T
 from dafka.broker.interface.part import Part
 from dafka.broker.quotas.table import QuotaTable
 from dafka.broker.share.calls import ShareCalls
+from dafka.broker.share.persister import Persister
 from dafka.broker.transactions.coordinator import TransactionCoordinator
 
 
@@ -60,6 +61,12 @@ def _by_streams_groups(broker: EmbeddedCalls) -> StreamsGroups:
 def _by_share(broker: EmbeddedCalls) -> ShareCalls:
     broker._lifecycle.check()
     return broker._share_calls
+
+
+@Part
+def _by_persister(broker: EmbeddedCalls) -> Persister:
+    broker._lifecycle.check()
+    return broker._persister
 
 
 @Part
@@ -113,6 +120,7 @@ class EmbeddedCalls(BrokerInterface):
     _groups: Coordinator
     _record_calls: RecordCalls
     _share_calls: ShareCalls
+    _persister: Persister
     _streams_groups: StreamsGroups
     _topic_calls: TopicCalls
     _transactions: TransactionCoordinator
@@ -133,6 +141,7 @@ class EmbeddedCalls(BrokerInterface):
         min_bytes: int,
         max_bytes: int,
         read_committed: bool = False,
+        stored: bool = False,
     ) -> dict[TopicPartition, Fetched]:
         # Written out: for small fetches passing on arguments of any kind costs 7 %.
         self._lifecycle.check()
@@ -142,6 +151,7 @@ class EmbeddedCalls(BrokerInterface):
             min_bytes=min_bytes,
             max_bytes=max_bytes,
             read_committed=read_committed,
+            stored=stored,
         )
 
     watch = _by_records.answers(RecordCalls.watch)
@@ -168,8 +178,14 @@ class EmbeddedCalls(BrokerInterface):
     share_acknowledge = _by_share.answers(ShareCalls.share_acknowledge)
     describe_share_groups = _by_share.answers(ShareCalls.describe_share_groups)
     share_offsets = _by_share.answers(ShareCalls.share_offsets)
+    share_standings = _by_share.answers(ShareCalls.share_standings)
     alter_share_offsets = _by_share.answers(ShareCalls.alter_share_offsets)
     delete_share_offsets = _by_share.answers(ShareCalls.delete_share_offsets)
+    begin_share_states = _by_persister.answers(Persister.begin_share_states)
+    read_share_states = _by_persister.answers(Persister.read_share_states)
+    sum_up_share_states = _by_persister.answers(Persister.sum_up_share_states)
+    write_share_states = _by_persister.answers(Persister.write_share_states)
+    delete_share_states = _by_persister.answers(Persister.delete_share_states)
     forget_connection = _by_share.answers(ShareCalls.forget_connection)
 
     init_producer_id = _by_transactions.answers(TransactionCoordinator.init_producer_id)
@@ -188,6 +204,7 @@ class EmbeddedCalls(BrokerInterface):
     describe_configs = _by_admin.answers(AdminCalls.describe_configs)
     alter_configs = _by_admin.answers(AdminCalls.alter_configs)
     configured = _by_admin.answers(AdminCalls.configured)
+    planned_configs = _by_admin.answers(AdminCalls.planned_configs)
     delete_records = _by_admin.answers(AdminCalls.delete_records)
     log_directories = _by_admin.answers(AdminCalls.log_directories)
 

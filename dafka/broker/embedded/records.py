@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -14,6 +15,7 @@ from kafka.errors import (
 )
 
 from dafka.broker.embedded.lifecycle import Lifecycle
+from dafka.broker.embedded.traffic import Traffic
 from dafka.broker.interface.groups import Error, TopicPartition
 from dafka.broker.interface.records import (
     EARLIEST,
@@ -76,6 +78,7 @@ class RecordCalls(RecordInterface):
         self._first_writes = first_writes
         self._lifecycle = lifecycle
         self._clock = clock
+        self.traffic = Traffic()
         self._fetches: set[Fetch] = set()
         self._entrance = FifoLock()
         self._lines: Lines[Partition] = Lines()  # of appends whose admission takes its time
@@ -93,6 +96,7 @@ class RecordCalls(RecordInterface):
         transactional_id: str | None = None,
         writes: Writes = Writes.ANNOUNCED,
     ) -> dict[TopicPartition, Produced]:
+        began = time.monotonic()
         with self._entrance:  # in their order: one connection may have several under way
             while self._pending.too_large:
                 self._pending.wait_for_less()
@@ -110,6 +114,7 @@ class RecordCalls(RecordInterface):
         request.left -= 1
         if request.left:
             request.ready.wait()
+        self.traffic.produces.add(time.monotonic() - began)
         return request.answers
 
     def _checked(
@@ -210,6 +215,7 @@ class RecordCalls(RecordInterface):
         min_bytes: int,
         max_bytes: int,
         read_committed: bool = False,
+        stored: bool = False,
     ) -> dict[TopicPartition, Fetched]:
         fetch = Fetch(
             self._log,
@@ -220,13 +226,21 @@ class RecordCalls(RecordInterface):
             min_bytes,
             max_bytes,
             read_committed,
+            stored,
         )
         self._fetches.add(fetch)
+        began = time.monotonic()
         try:
-            return fetch.run(max_wait)
+            answer = fetch.run(max_wait)
         finally:
             self._fetches.discard(fetch)
             self._lifecycle.check()
+        traffic = self.traffic
+        traffic.records += fetch.records
+        traffic.octets += fetch.octets
+        if not fetch.waited:
+            traffic.fetches.add(time.monotonic() - began)
+        return answer
 
     def watch(self) -> Watch:
         return Watch(self._topics)

@@ -163,11 +163,10 @@ class TopicCalls(TopicInterface):
         return TopicMetadata(topic.name, topic.topic_id, None, partitions)
 
     def topic_names(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
-        topics = {topic_id: self._topics.by_id(topic_id) for topic_id in ids}
         return {
             topic_id: topic.name
-            for topic_id, topic in topics.items()
-            if topic is not None and not topic.deleted
+            for topic_id in Pace().over(ids)
+            if (topic := self._topics.by_id(topic_id)) is not None and not topic.deleted
         }
 
     def create_topics(
@@ -192,7 +191,8 @@ class TopicCalls(TopicInterface):
         check_configs(spec.configs)
         error = self._topics.create(name, spec.partitions, spec.configs, validate_only=validate_only)
         if error is None and not validate_only:
-            log.info("topic %r is created: partitions %s, settings %s", name, spec.partitions, spec.configs)
+            partitions = "by default" if spec.partitions < 0 else spec.partitions
+            log.info("topic %r is created: partitions %s, settings %s", name, partitions, spec.configs)
         return error
 
     def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Outcome]:
@@ -210,7 +210,7 @@ class TopicCalls(TopicInterface):
 
     def delete_topics(self, names: Iterable[str]) -> dict[str, Outcome]:
         answers: dict[str, Outcome] = {}
-        for name in names:
+        for name in Pace().over(names):
             topic = self._topics.get(name) or self._topics.half_deleted(name)
             if topic is None:
                 answers[name] = Outcome(UnknownTopicOrPartitionError)

@@ -16,8 +16,10 @@ offsets are given again, in a new leader epoch. Before that the rows about the l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
+from typing import Any
 
 import gevent.event
 
@@ -30,10 +32,12 @@ from dafka.broker.records.transaction_index import AbortedIndex
 from dafka.broker.topics.table import Partition, TopicTable
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Numbered, Writer
-from dafka.hub.turns import Pace
+from dafka.hub.turns import Pace, in_pieces
 from dafka.log import LOST_TABLE, Log
 from dafka.protocol.batch import with_offset
 from dafka.protocol.batch_control import encode_marker
+
+ROWS = 500  # that one round corrects
 
 
 def forget_truncated(
@@ -43,17 +47,24 @@ def forget_truncated(
 
     Raises the log's errors; the next start does the rest.
     """
-    begins = list(log.table(LOST_TABLE).items())
-    stored = {str(partition.number): partition for partition in log.partitions()} if begins else {}
-    for number, lost in begins:
-        partition = topics.of_log(stored[number]) if number in stored else None
+    pace = Pace()
+    begins = dict(pace.over(log.table(LOST_TABLE).items()))
+    if not begins:
+        return
+    stored = {}
+    for partition in pace.over(log.partitions()):
+        number = str(partition.number)
+        if number in begins:
+            stored[number] = partition
+    for number, lost in begins.items():
+        truncated = topics.of_log(stored[number]) if number in stored else None
         rows: Rows = {(LOST_TABLE, number): None}
-        if partition is not None:
-            rows.update(rows_before(log, row_name(partition), partition.high_watermark))
-        if partition is None or not partition.writable:
+        if truncated is not None:
+            rows.update(rows_before(log, row_name(truncated), truncated.high_watermark))
+        if truncated is None or not truncated.writable:
             writer.put_and_wait(rows)
         else:
-            _forget(log, writer, partition, lost, rows, epochs, clock)
+            _forget(log, writer, truncated, lost, rows, epochs, clock)
 
 
 def _forget(
@@ -65,19 +76,16 @@ def _forget(
     epochs: LeaderEpochs,
     clock: Callable[[], float],
 ) -> None:
-    """Correct the rows about a partition whose records from offset ``lost`` on are gone."""
+    """Correct the rows about a partition whose records from offset ``lost`` on are gone.
+
+    Those of producers and groups go in rounds before the others, of which there may be very many: whoever is
+    killed in between does it again.
+    """
     end = partition.high_watermark  # above ``lost`` if it has lost its first value
     name = row_name(partition)
-    for key, stored in log.table(PRODUCERS).items(name + "/"):
-        rest = _without(unpack(stored), lost)
-        if rest is None or rest.pack() != stored:
-            rows[PRODUCERS, key] = None if rest is None else rest.pack()
-    offsets = log.table(OFFSETS)
-    for key in Pace().over(offsets.unordered()):
-        if key.endswith("/" + name):
-            offset, *rest = offsets.get(key)
-            if offset > end:
-                rows[OFFSETS, key] = [end, *rest]
+    corrected = chain(_of_producers(log, name, lost), _of_groups(log, name, end))
+    for some in in_pieces(corrected, ROWS):
+        writer.put_and_wait(dict(some))
     index = AbortedIndex(log, name)
     gone, changed = index.cut(lost)
     rows.update(changed)
@@ -99,6 +107,24 @@ def _forget(
     writer.append_numbered(partition.stored, number, 0, partial(_tell, outcome), rows)
     outcome.get()
     partition.epochs = history or partition.epochs
+
+
+def _of_producers(log: Log, name: str, lost: int) -> Iterator[tuple[tuple[str, str], bytes | None]]:
+    """The rows of a partition's producers that change; pauses as a green thread."""
+    for key, stored in Pace().over(log.table(PRODUCERS).items(name + "/")):
+        rest = _without(unpack(stored), lost)
+        if rest is None or rest.pack() != stored:
+            yield (PRODUCERS, key), None if rest is None else rest.pack()
+
+
+def _of_groups(log: Log, name: str, end: int) -> Iterator[tuple[tuple[str, str], list[Any]]]:
+    """The same of the offsets that groups have committed."""
+    offsets = log.table(OFFSETS)
+    for key in Pace().over(offsets.unordered()):
+        if key.endswith("/" + name):
+            offset, *rest = offsets.get(key)
+            if offset > end:
+                yield (OFFSETS, key), [end, *rest]
 
 
 def _without(state: ProducerState, lost: int) -> ProducerState | None:

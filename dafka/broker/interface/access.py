@@ -76,10 +76,10 @@ class AccountInterface(ABC):
     def alter_accounts(
         self, deletions: Sequence[CredentialDeletion], upsertions: Sequence[CredentialUpsertion]
     ) -> dict[str, Outcome]:
-        """Delete and set credentials; for each user all of it or nothing.
+        """Delete and set credentials, one of each user; of who has more in one call nothing is changed.
 
         Errors: UnacceptableCredentialError, UnsupportedSaslMechanismError, DuplicateResourceError (one
-        credential twice), ResourceNotFoundError (nothing to delete), KafkaStorageError.
+        user twice), ResourceNotFoundError (nothing to delete), KafkaStorageError.
         """
 
 

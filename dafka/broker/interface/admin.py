@@ -23,6 +23,10 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
+BROKER_LOGGER = 8
+"""The type of Kafka's loggers of a broker, of which there are none here."""
+
+
 class Resource(NamedTuple):
     """A topic, a group or a subscription to metrics of clients by its name, or the broker by its node id as
     text ("": the default of all brokers)."""
@@ -154,6 +158,10 @@ class AdminInterface(ABC):
 
     def configured(self) -> list[Resource]:
         """The groups and the subscriptions to metrics of clients that have a configuration."""
+        return []
+
+    def planned_configs(self, configs: Mapping[str, str]) -> Sequence[ConfigEntry]:
+        """All settings that a topic with these of its own would have."""
         return []
 
     @abstractmethod

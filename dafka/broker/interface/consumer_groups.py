@@ -18,7 +18,7 @@ Partitions = Mapping[UUID, Collection[int]]
 
 
 class ConsumerHeartbeat(NamedTuple):
-    """The fields of ConsumerGroupHeartbeat. What is None has not changed since the last heartbeat.
+    """The fields of ConsumerGroupHeartbeat. A field that is None has not changed since the last heartbeat.
 
     ``member_epoch``: 0 to join, -1 to leave, -2 for a static member that will come back.
     ``rebalance_timeout``: how long the member may take to give partitions up. ``topics``: names, whether they

@@ -7,8 +7,8 @@ its own. The broker knows none by name: it opens what its options hold, and clos
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.hub.hub import Hub
@@ -17,6 +17,11 @@ from dafka.security.keys import ServerKeys
 
 class FrontEnd(ABC):
     """A front end that serves. Hub side; what it says about itself may be asked from any thread."""
+
+    @property
+    def url(self) -> str | None:
+        """What a browser opens, of one that has pages."""
+        return None
 
     @property
     @abstractmethod
@@ -37,12 +42,30 @@ class FrontEnd(ABC):
         """Hand over to the broker what clients have been promised, and disconnect them; waits."""
 
 
+class Beside(NamedTuple):
+    """What a broker has beside its interface, for a front end that shows it."""
+
+    listener: Callable[[], Mapping[str, int]] | None = None
+    """Figures of the listener for Kafka's clients."""
+    listeners: Mapping[str, str] = {}
+    """``host:port`` of each listener by its protocol, as this machine reaches it."""
+    zper: FrontEnd | None = None
+
+
+NOTHING = Beside()
+
+
 class FrontEndOptions(ABC):
     """The options of a front end, as a :class:`dafka.Broker` takes them."""
 
     @abstractmethod
     def open(
-        self, hub: Hub, broker: BrokerInterface, before: Mapping[str, str], keys: ServerKeys | None = None
+        self,
+        hub: Hub,
+        broker: BrokerInterface,
+        before: Mapping[str, str],
+        keys: ServerKeys | None = None,
+        beside: Beside = NOTHING,
     ) -> FrontEnd:
         """Serve from now on. Hub side; raises OSError if an address cannot be listened on.
 

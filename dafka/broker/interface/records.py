@@ -167,13 +167,17 @@ class RecordInterface(ABC):
         min_bytes: int,
         max_bytes: int,
         read_committed: bool = False,
+        stored: bool = False,
     ) -> dict[TopicPartition, Fetched]:
         """Read batches; waits until there are ``min_bytes``, or an error, for at most ``max_wait`` seconds.
 
         Answered are the partitions with data or an error; all of them when the time is over. Partitions are
         read in the order given until ``max_bytes`` are reached; the first batch of all comes whatever its
         size. With ``read_committed`` nothing is read from the last stable offset on, and the answer names the
-        aborted transactions. Errors: UnknownTopicOrPartitionError, OffsetOutOfRangeError, KafkaStorageError
+        aborted transactions. With ``stored`` a broker of this process may have
+        :class:`dafka.log.StoredBatches` among the batches.
+
+        Errors: UnknownTopicOrPartitionError, OffsetOutOfRangeError, KafkaStorageError
         (unreadable), CorruptRecordError (damaged on disk), FencedLeaderEpochError, UnknownLeaderEpochError.
         """
 

@@ -176,12 +176,69 @@ class ShareOffsets(NamedTuple):
     message: str | None = None
 
 
+class ShareStanding(NamedTuple):
+    """Where the offsets of a partition stand for a group. All below ``start`` is done with.
+
+    ``ahead``: how many, from ``end`` on, no member has been given yet. The others between ``start`` and
+    ``end`` are ``available``, ``acquired``, ``acknowledged`` or ``archived``; ``deliveries``: how many of the
+    first two were delivered so often; ``holders``: how many a member has acquired.
+    """
+
+    error: Error | None
+    start: int = NO_START
+    end: int = NO_START
+    ahead: int = 0
+    available: int = 0
+    acquired: int = 0
+    acknowledged: int = 0
+    archived: int = 0
+    deliveries: Mapping[int, int] = {}
+    holders: Mapping[str, int] = {}
+
+
+class ShareStandings(NamedTuple):
+    """Those of all partitions that a group reads, or the error for all of it."""
+
+    error: Error | None
+    partitions: Mapping[TopicPartition, ShareStanding] = {}
+    message: str | None = None
+
+
 class ShareOutcome(NamedTuple):
     """The error of a change of offsets, or those of its parts, by topic or partition."""
 
     error: Error | None
     parts: Mapping[TopicPartition, Error | None] = {}
     message: str | None = None
+
+
+StateRun = tuple[int, int, int, int]
+"""First and last offset, delivery state by Kafka's number, number of deliveries."""
+
+
+class SharedState(NamedTuple):
+    """The stored state of a share partition, as brokers of Kafka ask each other for it; ``start`` is NO_START
+    before anybody has read it. ``finished`` is how many offsets from ``start`` on are done with."""
+
+    error: Error | None
+    message: str | None = None
+    state_epoch: int = 0
+    leader_epoch: int = 0
+    start: int = 0
+    runs: Sequence[StateRun] = ()
+    finished: int = -1
+
+
+class StateWrite(NamedTuple):
+    """A change of it. ``leader_epoch`` -1: of no leader; ``start`` -1: the same as before."""
+
+    state_epoch: int
+    leader_epoch: int
+    start: int
+    runs: Sequence[StateRun]
+
+
+_OF_THE_BROKER = "the stored states of share groups are asked of an embedded broker only"
 
 
 class ShareInterface(ABC):
@@ -224,12 +281,17 @@ class ShareInterface(ABC):
 
     @abstractmethod
     def share_offsets(self, group: str, partitions: Iterable[TopicPartition] | None = None) -> ShareOffsets:
-        """How far a group has come, in these partitions or in all. Errors: GroupIdNotFoundError."""
+        """How far a group has come, in these partitions or in all that it has read.
+
+        As in Kafka, partitions and groups that do not exist are no errors: nobody has read there."""
 
     @abstractmethod
     def alter_share_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> ShareOutcome:
-        """Let a group without members go on from other offsets. Errors: GroupIdNotFoundError,
-        NonEmptyGroupError; of partitions UnknownTopicOrPartitionError, KafkaStorageError."""
+        """Let a group without members go on from other offsets; a group that there is not begins with them.
+
+        Errors: GroupIdNotFoundError (of another type), NonEmptyGroupError; of partitions
+        UnknownTopicOrPartitionError, KafkaStorageError.
+        """
 
     @abstractmethod
     def delete_share_offsets(self, group: str, topics: Iterable[str]) -> ShareOutcome:
@@ -239,6 +301,55 @@ class ShareInterface(ABC):
         KafkaStorageError.
         """
 
+    def share_standings(self, group: str) -> ShareStandings:
+        """Where the records of a group stand in each partition. Only for a broker of this process.
+
+        Errors: GroupIdNotFoundError; of partitions KafkaStorageError.
+        """
+        raise NotImplementedError("states of delivery are counted in the broker's process, not over TCP")
+
     def forget_connection(self, connection: object) -> None:
         """A connection was closed: its share sessions end. Only for a broker of this process."""
         raise NotImplementedError("share sessions end with the connections of the broker's own process")
+
+    # What brokers of Kafka ask each other. A group with members keeps its states: NonEmptyGroupError.
+
+    def begin_share_states(
+        self, group: str, starts: Mapping[SharePlace, tuple[int, int]]
+    ) -> dict[SharePlace, SharedState]:
+        """Let states begin with a state epoch, at a start offset.
+
+        Errors: UnknownTopicOrPartitionError, FencedStateEpochError, InvalidRequestError, KafkaStorageError.
+        """
+        raise NotImplementedError(_OF_THE_BROKER)
+
+    def read_share_states(
+        self, group: str, places: Mapping[SharePlace, int]
+    ) -> dict[SharePlace, SharedState]:
+        """The states, each for a leader of that epoch (-1: for anybody).
+
+        Errors: InvalidRequestError (there is none), FencedLeaderEpochError, KafkaStorageError.
+        """
+        raise NotImplementedError(_OF_THE_BROKER)
+
+    def sum_up_share_states(
+        self, group: str, places: Collection[SharePlace]
+    ) -> dict[SharePlace, SharedState]:
+        """The states without their runs. Errors: UnknownTopicOrPartitionError, KafkaStorageError."""
+        raise NotImplementedError(_OF_THE_BROKER)
+
+    def write_share_states(
+        self, group: str, writes: Mapping[SharePlace, StateWrite]
+    ) -> dict[SharePlace, SharedState]:
+        """Change states, durably.
+
+        Errors: InvalidRequestError (there is none, or it cannot become like that), FencedStateEpochError,
+        FencedLeaderEpochError, KafkaStorageError.
+        """
+        raise NotImplementedError(_OF_THE_BROKER)
+
+    def delete_share_states(
+        self, group: str, places: Collection[SharePlace]
+    ) -> dict[SharePlace, SharedState]:
+        """Forget states. Errors: UnknownTopicOrPartitionError, KafkaStorageError."""
+        raise NotImplementedError(_OF_THE_BROKER)

@@ -116,7 +116,7 @@ class TaskShare(NamedTuple):
 
 
 class StreamsHeartbeat(NamedTuple):
-    """The fields of StreamsGroupHeartbeat. What is None has not changed since the last heartbeat.
+    """The fields of StreamsGroupHeartbeat. A field that is None has not changed since the last heartbeat.
 
     ``member_epoch``: 0 to join, -1 to leave. ``endpoint_epoch``: of the endpoints that the member knows.
     ``rebalance_timeout``: how long the member may take to give tasks up. ``topology``: only when joining.

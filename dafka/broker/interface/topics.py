@@ -18,13 +18,15 @@ class PartitionMetadata(NamedTuple):
     """A partition of a topic: ``address`` names the Dafka producer that writes it.
 
     ``writable`` is False for the partition of a native producer: only that producer writes it.
-    ``leader_epoch`` goes up when committed records may have been lost.
+    ``leader_epoch`` goes up when committed records may have been lost. ``leader``: the node that leads it;
+    None: nobody, or the broker itself, which is one node.
     """
 
     number: int
     address: str
     writable: bool
     leader_epoch: int = 0
+    leader: int | None = None
 
 
 class TopicMetadata(NamedTuple):

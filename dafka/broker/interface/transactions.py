@@ -100,8 +100,9 @@ class TransactionInterface(ABC):
         Without a transactional id: a new producer id, epoch 0. With one: the id that belongs to it, its epoch
         one higher, after a transaction that its earlier instance left open has been aborted; ``timeout``
         is how long a transaction may last. A producer that names what it had is refused if that is no longer
-        its own. Errors: InvalidRequestError, InvalidTransactionTimeoutError, ProducerFencedError,
-        InvalidProducerEpochError, ConcurrentTransactionsError (try again), KafkaStorageError.
+        its own; if only the epoch is not, an open transaction is aborted, too. Errors: InvalidRequestError,
+        InvalidTransactionTimeoutError, ProducerFencedError, InvalidProducerEpochError,
+        ConcurrentTransactionsError (try again), KafkaStorageError.
         """
 
     @abstractmethod

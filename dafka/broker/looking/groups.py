@@ -6,11 +6,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from dafka.broker.interface.groups import CommittedOffset, GroupType
+from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
+from dafka.broker.interface.groups import CommittedOffset, GroupType, LeavingMember
+from dafka.broker.interface.share import ShareHeartbeat
+from dafka.broker.interface.streams_groups import StreamsHeartbeat
 from dafka.broker.looking.outcomes import Asked, RefusedError, check, printable
 from dafka.broker.looking.places import bounds
 
 TopicPartition = tuple[str, int]
+
+_LEAVE = -1  # the member epoch of who leaves
 
 _DESCRIBE = {
     GroupType.CLASSIC: "describe_groups",
@@ -76,10 +81,10 @@ def described(broker: Asked, name: str) -> Group:
     )
     epoch = None if kind is GroupType.CLASSIC else found.epoch
     assignor = {GroupType.CLASSIC: "protocol", GroupType.STREAMS: ""}.get(kind, "assignor")
-    lags = _lags(broker, name) if kind is GroupType.SHARE else {}
+    known = lags(broker, name) if kind is GroupType.SHARE else {}
     where = offsets(broker, name, kind)
     by = getattr(found, assignor) if assignor else ""
-    return Group(name, kind, found.state, epoch, by, members, where, lags)
+    return Group(name, kind, found.state, epoch, by, members, where, known)
 
 
 def progress(broker: Asked, group: Group) -> list[dict[str, Any]]:
@@ -122,7 +127,7 @@ def _partitions_of(broker: Asked, kind: GroupType, group: Any) -> Callable[[Any]
     return lambda one: frozenset(group.topology.read_by(one.assigned.active))
 
 
-def _lags(broker: Asked, name: str) -> dict[TopicPartition, int]:
+def lags(broker: Asked, name: str) -> dict[TopicPartition, int]:
     """The lags of a share group, which only the broker knows."""
     progress = broker.call("share_offsets", name)
     return {key: one.lag for key, one in progress.partitions.items() if one.lag >= 0}
@@ -159,6 +164,25 @@ def forget_offsets(
     topics = sorted({topic for topic, _ in keys})
     found = broker.call("delete_share_offsets", name, topics)
     return {topic: found.error or found.parts.get((topic, -1)) for topic in topics}
+
+
+def take_out(
+    broker: Asked, name: str, kind: GroupType, member: str, instance: str | None, reason: str
+) -> tuple[Any, str | None]:
+    """Have a member leave its group, whichever protocol that has; the error in the answer, and its words.
+
+    It finds out with its next heartbeat, and may join again.
+    """
+    if kind is GroupType.CLASSIC:
+        leaving = LeavingMember("" if instance else member, instance, reason)
+        return broker.call("leave_group", name, [leaving])[0], None
+    if kind is GroupType.SHARE:
+        answer = broker.call("share_heartbeat", ShareHeartbeat(name, member, _LEAVE))
+    elif kind is GroupType.STREAMS:
+        answer = broker.call("streams_group_heartbeat", name, StreamsHeartbeat(member, _LEAVE))
+    else:
+        answer = broker.call("consumer_group_heartbeat", name, ConsumerHeartbeat(member, _LEAVE, instance))
+    return answer.error, answer.message
 
 
 def _assigned(group: Any, assignment: bytes) -> frozenset[TopicPartition]:

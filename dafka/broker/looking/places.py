@@ -41,7 +41,7 @@ def parse_place(text: str) -> Place:
         return Place("time", int(moment.timestamp() * 1000))
     except (ValueError, OverflowError, OSError):
         raise ValueError(
-            f"{text!r} is none of earliest, latest, an offset (7), offsets before the end (-7), a time "
+            f"{text!r} is not one of earliest, latest, an offset (7), offsets before the end (-7), a time "
             "(2026-01-31T12:00, local unless it says Z or +01:00) or a time ago (30s, 15m, 2h, 7d)"
         ) from None
 

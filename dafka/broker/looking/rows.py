@@ -15,7 +15,7 @@ _IGNORED = {"topic", "offset"}  # what `consume --json` prints besides
 
 
 class RowError(ValueError):
-    """A line that is no record."""
+    """A line that is not a record."""
 
 
 class NewRecord(NamedTuple):

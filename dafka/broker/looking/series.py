@@ -5,13 +5,16 @@ of kafka_exporter for groups and their lag, which Kafka does not have. Rates com
 ``rate(kafka_log_log_logendoffset[1m])`` is records a second.
 
 Each labelled series costs whoever keeps it, so that there is a bound: of what is beyond it only the number is
-told.
+told. Finding them costs the broker, so that this is done again only after some time, however many ask, and
+however often (:class:`SeriesCache`).
 """
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from kafka.errors import KafkaError
@@ -22,6 +25,18 @@ from dafka.protocol.errors import DafkaError
 
 ROWS = 2000
 """Partitions that have series of their own, and partitions of groups."""
+
+GROUPS = 2000
+"""Groups whose offsets are asked for."""
+
+FRESH_SECONDS = 1.0
+"""So old may what was found be, at least."""
+
+SHARE = 0.05
+"""Of the time, that may be spent on finding it."""
+
+OLDEST_SECONDS = 60.0
+"""So old it may become when finding it has taken long: a broker that was slow once is not slow for ever."""
 
 LEFT_OUT = "dafka_broker_series_left_out"
 
@@ -53,16 +68,42 @@ def series_of(broker: Asked, limit: int = ROWS) -> list[Series]:
     of_groups, left_out = _of_groups(broker, limit)
     left = {"partitions": len(known) - len(shown), "groups": left_out}
     rows = [((kind,), float(count)) for kind, count in left.items()]
-    description = "Partitions, and partitions of groups, that have no series of their own"
+    description = "Partitions, and partitions of groups or whole groups, that have no series of their own"
     return [*found, *of_groups, Series(LEFT_OUT, description, ("kind",), rows)]
 
 
+class SeriesCache:
+    """What :func:`series_of` has found, for all who ask; from any thread.
+
+    It is found anew if it is older than FRESH_SECONDS, and if no more than SHARE of the time goes into that;
+    once in OLDEST_SECONDS in any case.
+    """
+
+    def __init__(self, find: Callable[[], list[Series]], clock: Callable[[], float] = time.monotonic) -> None:
+        self._find = find
+        self._clock = clock
+        self._lock = threading.Lock()  # one finds it, the others wait for what it has found
+        self._found: list[Series] = []
+        self._until = float("-inf")
+
+    def __call__(self) -> list[Series]:
+        with self._lock:
+            began = self._clock()
+            if began >= self._until:
+                self._found = self._find()
+                now = self._clock()
+                self._until = now + max(FRESH_SECONDS, min((now - began) * (1 / SHARE - 1), OLDEST_SECONDS))
+            return self._found
+
+
 def _of_groups(broker: Asked, limit: int) -> tuple[list[Series], int]:
-    """The series of groups, and how many of their partitions are left out."""
+    """The series of groups, and how many of their partitions are left out, or of themselves."""
     groups = sorted(broker.call("list_groups"))
     positions: dict[tuple[str, str, int], int] = {}
     left_out = 0
-    for group in groups:
+    asked = 0
+    for group in groups[:GROUPS]:
+        asked += 1
         for (topic, number), committed in sorted(_committed(broker, group.group).items()):
             if len(positions) < limit:
                 positions[group.group, topic, number] = committed
@@ -70,6 +111,7 @@ def _of_groups(broker: Asked, limit: int) -> tuple[list[Series], int]:
                 left_out += 1
         if left_out:
             break  # groups behind it are not asked for: that would cost without a bound
+    left_out += len(groups) - asked
     ends = _offsets(broker, sorted({(topic, number) for _, topic, number in positions}), LATEST)
     labels = ("consumergroup", "topic", "partition")
     there = [(key, at) for key, at in positions.items() if key[1:] in ends]

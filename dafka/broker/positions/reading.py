@@ -78,7 +78,7 @@ class Reading:
 
     def pieces(self, start: int, end: int, form: Form, *, past_damage: bool = False) -> list[Piece]:
         """At least one piece from the offset ``start`` on, not beyond ``end``, one behind the other; about
-        POSITIONS_READ bytes of them. What is missing between two of them are offsets without records.
+        POSITIONS_READ bytes of them. Offsets between two of them have no records.
 
         Raises DamagedError if what comes first is damaged, unless damage is skipped, by the log or with
         ``past_damage``; LogReadError, and UnsupportedCompressionTypeError.

@@ -29,7 +29,7 @@ from dafka.broker.interface.quotas import (
     QuotaFilter,
     QuotaInterface,
 )
-from dafka.broker.limits import ACL_ROUND, QUOTAS_KEPT
+from dafka.broker.limits import QUOTA_ROUND, QUOTAS_KEPT
 from dafka.broker.quotas.entities import KINDS, InvalidEntityError, entity, is_found
 from dafka.commit.writer import Writer
 from dafka.hub.completion import run_to_completion
@@ -97,7 +97,7 @@ class QuotaTable(QuotaInterface):
         seen: set[Entity] = set()
         with self._changing:
             pace = Pace()
-            for some in in_pieces(altered, ACL_ROUND):
+            for some in in_pieces(altered, QUOTA_ROUND):
                 outcomes += self._alter_some(some, validate_only, seen)
                 pace.rest()
         return outcomes
@@ -108,7 +108,7 @@ class QuotaTable(QuotaInterface):
         """``seen``: the entities that the request has altered so far."""
         outcomes = []
         new: dict[Entity, dict[str, float]] = {}
-        for given, changes in altered:
+        for given, changes in Pace().over(altered, every=16):
             try:
                 changed, row = self._checked(given, changes, seen, len(new))
             except _RefusedError as refused:

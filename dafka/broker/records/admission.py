@@ -2,8 +2,8 @@
 
 Refused here: batches that are too large, records from the wrong time, records without a key where the
 topic is compacted, too few replicas. Changed here: timestamps where the broker gives them, a largest
-timestamp that cannot be right, and the compression. What is changed keeps its records' bytes, apart from
-compression, so offsets, producer ids and sequences are untouched.
+timestamp that cannot be right, and the compression. A batch that is changed keeps its records' bytes, apart
+from compression, so offsets, producer ids and sequences are untouched.
 
 The largest timestamp in a batch's header is what retention goes by. That of a batch whose records have none
 (-1) is the time when it came, so that it can go, as Kafka takes the time of the file.

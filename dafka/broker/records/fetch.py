@@ -4,8 +4,9 @@ A fetch reads what is there. If that is not enough it registers with its partiti
 grows, and reads that partition on from where it stopped: each batch is read once, however often the fetch
 wakes up.
 
-Batches are served as they lie in the log, as the same objects. Raw messages of native producers are encoded
-as batches, with their sequence as offset and the time of storing as timestamp.
+Batches are served as they lie in the log: as the same objects or, with ``stored``, from their files. Raw
+messages of native producers are encoded as batches, with their sequence as offset and the time of storing as
+timestamp.
 
 With ``read_committed`` a fetch gets batches below the last stable offset, where the first open transaction
 begins, and the list of aborted transactions among them. That list is made when the batches are read: while
@@ -29,9 +30,8 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate, groupby
 from operator import itemgetter
+from typing import cast
 
-import gevent
-import gevent.event
 from kafka.errors import (
     CorruptRecordError,
     KafkaStorageError,
@@ -45,8 +45,9 @@ from dafka.broker.records.leader_epochs import LeaderEpochs
 from dafka.broker.records.producer_state import ProducerStates
 from dafka.broker.topics.epoch_history import FIRST, EpochHistory
 from dafka.broker.topics.table import Partition, TopicTable
+from dafka.hub.flag import Flag
 from dafka.hub.turns import Pace
-from dafka.log import DamagedError, Log, LogClosedError, LogError
+from dafka.log import DamagedError, Log, LogClosedError, LogError, LogPartition
 from dafka.log.repeating import bounded_logger
 from dafka.protocol.batch import HEADER_OCTETS, read_header, with_offset
 from dafka.protocol.batch_empty import encode_empty
@@ -130,15 +131,20 @@ class Fetch:
         min_bytes: int,
         max_bytes: int,
         read_committed: bool = False,
+        stored: bool = False,
     ) -> None:
         self._log = log
         self._producers = producers
         self._epochs = epochs
         self._read_committed = read_committed
+        self._stored = stored
         self._min_bytes = min_bytes
         self._left = max_bytes
         self._taken = 0
         self._since_yield = 0
+        self.records = 0
+        """In the offsets of the answer's batches."""
+        self.waited = False
         self._failed = False
         self._misfits = 0  # partitions whose next batch did not fit
         self._pace = Pace()
@@ -147,18 +153,24 @@ class Fetch:
             for key, from_ in self._pace.over(wanted.items())
         }
         self._grown: set[Partition] = set()
-        self._wake = gevent.event.Event()
+        self._wake = Flag()
 
     def run(self, max_wait: float) -> dict[TopicPartition, Fetched]:
         """Read, wait until it is enough or ``max_wait`` seconds are over, and answer."""
         readings = self._readings
         self._read(readings.values())
         if not self._enough and max_wait > 0:
+            self.waited = True
             self._wait(time.monotonic() + max_wait)
         producers, paced = self._producers, self._pace.over(readings.items())
         if not self._enough or self._min_bytes <= 0:
             return {key: reading.answer(producers) for key, reading in paced}
         return {key: reading.answer(producers) for key, reading in paced if reading.has_result}
+
+    @property
+    def octets(self) -> int:
+        """Of the answer's batches."""
+        return self._taken
 
     def partition_grew(self, partition: Partition) -> None:
         """Called after each commit of a partition that this fetch waits for, and when it is deleted."""
@@ -217,6 +229,7 @@ class Fetch:
             if error is None and (room or not self._taken):
                 try:
                     self._read_on(reading)
+                    self._pace.rest()  # a batch of a file takes long
                 except LogClosedError:
                     raise
                 except DamagedError as failure:
@@ -239,37 +252,54 @@ class Fetch:
         end = self._producers.last_stable_offset(partition) if self._read_committed else written
         if reading.offset >= end:
             return
-        stored = partition.stored
-        wanted = limit = min(reading.limit, self._left)
-        if stored.kind == "raw":
-            _, some = self._log.read(stored, reading.offset, count=RAW_MESSAGES, max_bytes=limit)
-            wanted = sum(map(len, some))
-        messages = self._log.read_offsets(stored, reading.offset, max_bytes=wanted)
-        if end < stored.next_offset:
-            messages = [message for message in messages if message[0] < end]
-        if not messages:
-            batches = [encode_empty(reading.offset, end, self._epochs.of(partition).at(end - 1))]
-        elif stored.kind == "raw":
-            batches = _in_batches(messages, limit)
+        limit = min(reading.limit, self._left)
+        if self._stored and partition.stored.kind == "batch" and partition.writable:
+            batches, behind = self._as_stored(partition.stored, reading.offset, end, limit)
         else:
-            batches = list(map(_content, messages))
-            if not partition.writable:
-                batches = list(map(_without_epoch, batches))
+            batches, behind = self._as_bytes(partition, reading.offset, end, limit)
+        if not batches:
+            batches = [encode_empty(reading.offset, end, self._epochs.of(partition).at(end - 1))]
+            behind = read_header(batches[0]).next_offset
         size = sum(map(len, batches))
         if size > limit and self._taken:
             self._misfits += not reading.batches
             return
-        begin, reading.offset = reading.offset, read_header(batches[-1]).next_offset
+        begin, reading.offset = reading.offset, behind
         if self._read_committed:
             found = self._producers.aborted(partition, begin, reading.offset)
             aborted = [(one.producer_id, one.first) for one in found]
             if aborted:
                 reading.aborted = dict.fromkeys([*reading.aborted, *aborted])  # in their order
         reading.batches = [*reading.batches, *_without_empty(batches)]
+        self.records += reading.offset - begin
         reading.limit -= size
         self._left -= size
         self._taken += size
         self._since_yield += size
+
+    def _as_bytes(self, partition: Partition, offset: int, end: int, limit: int) -> tuple[list[bytes], int]:
+        """Batches that begin before ``end``, and the offset behind them."""
+        stored, wanted = partition.stored, limit
+        if stored.kind == "raw":
+            _, some = self._log.read(stored, offset, count=RAW_MESSAGES, max_bytes=limit)
+            wanted = sum(map(len, some))
+        messages = self._log.read_offsets(stored, offset, max_bytes=wanted)
+        if end < stored.next_offset:
+            messages = [message for message in messages if message[0] < end]
+        if not messages:
+            return [], offset
+        if stored.kind == "raw":
+            batches = _in_batches(messages, limit)
+        else:
+            batches = list(map(_content, messages))
+            if not partition.writable:
+                batches = list(map(_without_epoch, batches))
+        return batches, read_header(batches[-1]).next_offset
+
+    def _as_stored(self, stored: LogPartition, offset: int, end: int, limit: int) -> tuple[list[bytes], int]:
+        """The same, with :class:`dafka.log.StoredBatches` among them, which have a length as batches have."""
+        batches, behind = self._log.read_stored(stored, offset, end=end, max_bytes=limit)
+        return cast("list[bytes]", batches), behind
 
 
 def _tell(partition: Partition | None, failure: LogError) -> None:
@@ -294,9 +324,13 @@ def _check(reading: _Reading) -> Error | None:
 
 def _without_empty(batches: list[bytes]) -> list[bytes]:
     """Batches with records, and the last one, whose end is the next offset to fetch."""
-    if _NO_RECORDS in (batch[_COUNT] for batch in batches):
-        return [batch for batch in batches[:-1] if batch[_COUNT] != _NO_RECORDS] + batches[-1:]
+    if any(map(_is_empty, batches)):
+        return [batch for batch in batches[:-1] if not _is_empty(batch)] + batches[-1:]
     return batches
+
+
+def _is_empty(batch: bytes) -> bool:
+    return type(batch) is bytes and batch[_COUNT] == _NO_RECORDS
 
 
 def _without_epoch(content: bytes) -> bytes:

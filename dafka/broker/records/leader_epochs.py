@@ -10,7 +10,8 @@ told where that epoch ends.
 One number counts for all leaders of the broker. It goes up when the broker starts and the machine has gone
 down since it last ran, for a power cut may take the last rows of the database without a trace, and when the
 log has found a partition cut (:mod:`dafka.log.lost`). It is on the disk before anything bears it: an epoch
-that was taken back itself would be given twice.
+that was taken back itself would be given twice. A folder that was restored from a backup has lost what came
+after it, epochs as well: the number goes up by RESTORED then, beyond any that were given meanwhile.
 
 A partition's history is a row of the table ``epochs``, written in one transaction with the first batch of a
 new epoch; without a row all its records are of epoch 0. Partitions of native producers have epoch 0 for ever:
@@ -30,13 +31,19 @@ from dafka.broker.topics.table import Partition, Topic
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
 from dafka.log import LOST_TABLE, Log, shapes
+from dafka.log.boot import forget_restored, was_restored
+
+RESTORED = 1000
+"""By how much the epoch goes up after a restore: more often no machine goes down between two backups."""
 
 EPOCHS = "epochs"
 _TERM = "epoch"  # the table with the broker's epoch, and the run of the machine in which it was given
 
+_LARGEST = 2**31 - 1
+
 
 def _epoch(value: object) -> bool:
-    return shapes.natural(value) and value < 2**31  # type: ignore[operator]
+    return shapes.natural(value) and value <= _LARGEST  # type: ignore[operator]
 
 
 _first = shapes.row_of(_epoch, shapes.natural)
@@ -61,11 +68,14 @@ class LeaderEpochs:
         lost = len(log.table(LOST_TABLE)) > 0
         down = boot is None or table.get("boot") != boot
         self.current = 0 if known is None else int(known)
-        if not fresh and (lost or down):
-            self.current += 1
+        restored = was_restored(log.path)
+        if not fresh and (lost or down or restored):
+            self.current = min(self.current + (RESTORED if restored else 1), _LARGEST)
         if known != self.current or down:
             writer.put_and_wait({(_TERM, "current"): self.current, (_TERM, "boot"): boot or ""})
             log.space.checkpoint()  # which syncs the disk
+        if restored:
+            forget_restored(log.path)
 
     def of(self, partition: Partition) -> EpochHistory:
         """A partition's history, which for a leader includes the epoch that it leads in."""

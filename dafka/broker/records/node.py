@@ -78,6 +78,11 @@ class BrokerNode(StoreNode):
         self._counts["records_in"] += records
         self._counts["bytes_in"] += octets
 
+    @property
+    def committed(self) -> tuple[int, int]:
+        """Records and octets since the start."""
+        return self._counts["records_in"], self._counts["bytes_in"]
+
     def forget(self, topic: Topic) -> None:
         """A topic was deleted: no more HEADs for it, and a FETCH is told that the records are gone.
 

@@ -57,6 +57,16 @@ class Presence:
         else:
             self._node.publish_committed(partition, first, contents, records)
 
+    @property
+    def committed(self) -> tuple[int, int]:
+        """Records and octets that were committed since the start, those of native producers included."""
+        return (self._records, self._octets) if self._node is None else self._node.committed
+
+    @property
+    def joined(self) -> BrokerNode | None:
+        """The node, if there is one."""
+        return self._node
+
     def forget(self, topic: Topic) -> None:
         """A topic was deleted."""
         if self._node is not None:

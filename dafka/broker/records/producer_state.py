@@ -107,21 +107,17 @@ class ProducerStates:
             staged = UNKNOWN if stored is None else unpack(stored)
         return staged
 
-    def of_partition(self, partition: Partition) -> list[ActiveProducer]:
-        """All producers that the partition knows."""
-        found = []
+    def of_partition(self, partition: Partition) -> Iterator[ActiveProducer]:
+        """All producers that the partition knows, of which there may be very many, in no order."""
         for key, stored in self._table.items(_prefix(partition)):
             state = unpack(stored)
-            found.append(
-                ActiveProducer(
-                    int(key.rpartition("/")[2]),
-                    state.epoch,
-                    state.last_sequence,
-                    state.time,
-                    transaction_start=state.transaction_start,
-                )
+            yield ActiveProducer(
+                int(key.rpartition("/")[2]),
+                state.epoch,
+                state.last_sequence,
+                state.time,
+                transaction_start=state.transaction_start,
             )
-        return sorted(found)
 
     # -- transactions ---------------------------------------------------------------------------
 

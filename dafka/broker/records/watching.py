@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import gevent.event
-
 from dafka.broker.interface.broker import PartitionWatch, TopicPartition
 from dafka.broker.topics.table import Partition, TopicTable
+from dafka.hub.flag import Flag
 from dafka.hub.turns import Pace
 
 
@@ -19,7 +18,7 @@ class Watch(PartitionWatch):
         self._partitions: dict[TopicPartition, Partition] = {}
         self._keys: dict[Partition, TopicPartition] = {}
         self._changed: dict[TopicPartition, None] = {}
-        self._wake = gevent.event.Event()
+        self._wake = Flag()
         self._closed = False
 
     def add(self, key: TopicPartition) -> bool:
@@ -45,7 +44,7 @@ class Watch(PartitionWatch):
         return changed
 
     def wait(self, timeout: float) -> bool:
-        return bool(self._wake.wait(timeout))
+        return self._wake.wait(timeout)
 
     def close(self) -> None:
         self._closed = True

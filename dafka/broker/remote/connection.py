@@ -39,6 +39,7 @@ from dafka.broker.interface.errors import LoginRefusedError
 from dafka.broker.remote.limits import RECEIVE_BYTES, RESPONSE_BYTES, in_words
 from dafka.security.sasl.options import ClientSasl
 from dafka.sockets.errors import HandshakeError
+from dafka.sockets.hosts import host_and_port
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +109,7 @@ class Connection:
     @property
     def name(self) -> str:
         """Host and port."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
     @property
     def closed(self) -> bool:

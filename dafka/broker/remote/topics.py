@@ -108,7 +108,11 @@ def _described(topic: Any) -> TopicMetadata:
         error,
         [
             PartitionMetadata(
-                one.partition_index, "", True, NO_EPOCH if one.leader_epoch is None else one.leader_epoch
+                one.partition_index,
+                "",
+                True,
+                NO_EPOCH if one.leader_epoch is None else one.leader_epoch,
+                None if one.leader_id < 0 else one.leader_id,
             )
             for one in partitions
             if error is None

@@ -6,8 +6,8 @@ SaslHandshake of version 0, each frame is such a message without any header. A f
 delay, with the same words whatever was wrong, and closes the connection.
 
 A session may end before its connection (KIP-368): the last SaslAuthenticate says when. Until then the client
-sends SaslHandshake and SaslAuthenticate again, for the same principal. Whoever sends anything else when the
-time is over is disconnected.
+sends SaslHandshake and SaslAuthenticate again, for the same principal. A client that sends anything else when
+the time is over is disconnected.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class Authentication:
         response = SaslHandshakeResponse(error_code=error_code(error), mechanisms=list(known))
         buffers = framed(frame.header.correlation, False, [encoded(response, version)])
         if error is not None:
-            detail = f"SASL: mechanism {request.mechanism[:40]!r} is none of {', '.join(known)}"
+            detail = f"SASL: mechanism {request.mechanism[:40]!r} is not one of {', '.join(known)}"
             return Answer(buffers, BadRequestError("sasl", detail))
         self._exchange = self._sasl.begin(request.mechanism)
         self._mechanism = request.mechanism
@@ -261,13 +261,13 @@ class Authentication:
         what = f"API key {frame.header.key}" if frame.api is None else frame.api.name
         if self._name is not None and self._exchange is None:
             return BadRequestError("session", f"SASL: {what} after the end of the session of {self._name!r}")
-        return BadRequestError("sasl", f"SASL: {what} before it is known who sends it")
+        return BadRequestError("sasl", f"SASL: {what} before the client has logged in")
 
 
 def _too_large(size: int) -> BadRequestError:
     """The error of a request that is too large before its sender is known."""
     most = limits.SASL_REQUEST_MAX_BYTES
-    return BadRequestError("sasl", f"a request of {size} bytes from nobody known; {most} are the most")
+    return BadRequestError("sasl", f"a request of {size} bytes before a login; {most} are the most")
 
 
 def _with_header(frame: Frame, response: SaslAuthenticateResponse) -> Buffers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,6 +24,7 @@ from dafka.broker.server import limits
 from dafka.broker.server.budget import Budget
 from dafka.broker.server.context import Peer, Told
 from dafka.broker.server.fetch_sessions import FetchSessions
+from dafka.broker.server.long_request import PRODUCE_KEY, LongRequest
 from dafka.broker.server.repeated_fetch import RepeatedFetch
 from dafka.broker.server.requests import (
     Frame,
@@ -33,12 +35,13 @@ from dafka.broker.server.requests import (
     respond_produce,
     respond_throttled,
 )
-from dafka.broker.server.sending import send
+from dafka.broker.server.sending import send, send_now
 from dafka.broker.server.throttling import Throttling
 from dafka.broker.server.wrong_protocol import wrong_protocol
 from dafka.hub.changes import Changes
 from dafka.hub.limits import PACE_SECONDS
 from dafka.hub.turns import Pace, TurnGauge
+from dafka.log import StoredBatches
 from dafka.security.audit import audit
 from dafka.security.errors import TlsError
 from dafka.security.principals import USER
@@ -52,7 +55,6 @@ if TYPE_CHECKING:
     from dafka.broker.server.authentication import Authentication, Sasl
 
 RECEIVE_BYTES = 64 * 1024  # read at a time; a longer request gets a buffer of its own
-_PRODUCE = b"\0\0"  # the first octets of such a request
 
 
 class _Slot:
@@ -114,6 +116,7 @@ class Connection:
         self._sessions = shared.sessions
         self.socket = socket
         self._peer = Peer(address[0], told)
+        self._peer.takes_files = tls is None
         self._throttling = Throttling(shared.throttles, self._peer)
         self._tls = tls
         self._authentication = None if sasl is None else sasl.authentication(self._authenticated)
@@ -123,6 +126,7 @@ class Connection:
         self._writing = False
         self._room = Changes()
         self._closed = False
+        self._idle_since = float("inf")  # when waiting for the next request began
         self._handshake: gevent.Greenlet | None = None
         self._waits = False  # a Fetch is in progress, and may wait for records; or the connection is not read
         self._shares = False  # there may be share sessions that end with the connection
@@ -195,6 +199,11 @@ class Connection:
         self._shared.received += len(received)
         return received
 
+    def _receive_into(self, buffer: memoryview) -> int:
+        count: int = self.socket.recv_into(buffer)
+        self._shared.received += count
+        return count
+
     def _answer_sasl(self, authentication: Authentication, data: memoryview) -> None:
         self._shared.requests += 1
         answer, failed = authentication.answer(data, self._answered)
@@ -226,10 +235,9 @@ class Connection:
                 with gevent.Timeout(limits.REQUEST_SECONDS, _slow("a request")):
                     received = self.socket.recv(RECEIVE_BYTES)
             else:
-                try:
-                    received = self.socket.recv(RECEIVE_BYTES)
-                except TimeoutError:
-                    return  # idle for too long
+                self._idle_since = time.monotonic()
+                received = self.socket.recv(RECEIVE_BYTES)
+                self._idle_since = float("inf")
             if not received:
                 if begun:
                     raise BadRequestError("short", f"it ended within a request that begins with {begun!r}")
@@ -252,10 +260,7 @@ class Connection:
         return received[position:]
 
     def _handle_long(self, size: int, begun: memoryview) -> None:
-        """Read the rest of a request into a buffer of its own, and answer it.
-
-        The announced length takes no memory: the buffer grows as octets arrive.
-        """
+        """Read the rest of a request into a buffer of its own, and answer it."""
         error = wrong_protocol(size.to_bytes(LENGTH_OCTETS, "big", signed=True))
         if error is not None:
             raise error
@@ -264,39 +269,20 @@ class Connection:
             raise BadRequestError("size", detail)
         if self._throttling.seconds_left():
             self._wait_as_throttled()  # now: for as long it must hold nothing of what all share
-        buffer = bytearray(begun)
-        held = 0
+        request = LongRequest(size, begun, self._budget)
         try:
             with gevent.Timeout(limits.REQUEST_SECONDS, _slow(f"a request of {size} bytes")):
-                filled = len(begun)
-                while filled < size:
-                    if size > limits.SMALL_REQUEST_MAX_BYTES and filled >= 2 and buffer[:2] != _PRODUCE:
-                        detail = f"a request of {size} bytes; {limits.SMALL_REQUEST_MAX_BYTES} are the most"
-                        raise BadRequestError("size", detail)
-                    if filled == len(buffer):
-                        room = min(size, max(limits.FIRST_CHUNK, 2 * filled)) - filled
-                        self._budget.wait(held)
-                        self._budget.take(room)
-                        held += room
-                        buffer.extend(bytes(room))
-                    with memoryview(buffer) as view, view[filled:] as free:
-                        count = self.socket.recv_into(free)
-                    if not count:
-                        raise BadRequestError(
-                            "short", f"it ended after {filled} of {size} bytes of a request"
-                        )
-                    filled += count
-                    self._shared.received += count
-            self._handle(memoryview(buffer))
+                request.fill(self._receive_into)
+            self._handle(memoryview(request.buffer))
         finally:
-            self._budget.give(held)
+            request.release()
 
     # -- answering ------------------------------------------------------------------------------
 
     def _handle(self, data: memoryview, behind: memoryview | None = None) -> None:
         """Answer a request. ``behind``: what has come in all, from this request's length on."""
         if self._throttling.seconds_left():
-            self._wait_as_throttled(has_produce(behind) if behind is not None else data[:2] == _PRODUCE)
+            self._wait_as_throttled(has_produce(behind) if behind is not None else data[:2] == PRODUCE_KEY)
         frame = read_frame(data)
         if self._authentication is not None and self._authentication.is_for(frame):
             while self._slots or self._writing:
@@ -383,14 +369,22 @@ class Connection:
 
     def _write(self, buffers: Buffers) -> None:
         size = sum(map(len, buffers))
-        self._budget.take(size)
+        if self._tls is None:
+            self._shared.sent += size
+            buffers = send_now(self.socket, buffers, size)
+            if not buffers:
+                return
+            size = sum(map(len, buffers))
+            self._shared.sent -= size
+        held = size - sum([len(one) for one in buffers if isinstance(one, StoredBatches)])
+        self._budget.take(held)
         try:
             with gevent.Timeout(
                 limits.WRITE_SECONDS, BadRequestError("unread", "the client did not read a response in time")
             ):
                 send(self.socket, buffers, size)
         finally:
-            self._budget.give(size)
+            self._budget.give(held)
             self._shared.sent += size
 
     # -- the end --------------------------------------------------------------------------------
@@ -400,6 +394,10 @@ class Connection:
         if not self._closed:
             self._shared.reasons.report(cause, f"connection of {self.name} closed: {detail}")
         self.close()
+
+    def is_idle(self, since: float) -> bool:
+        """Whether there has been no request since that time."""
+        return self._idle_since < since
 
     def is_abandoned(self) -> bool:
         """Whether something waits whose client has disconnected; other requests end by themselves."""

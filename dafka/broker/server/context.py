@@ -24,10 +24,11 @@ class Peer:
 
     ``is_kafka_python``: whether it has identified itself as kafka-python with ApiVersions (KIP-511).
     ``told``: what it is told about the listener that it has connected to. ``principal``: who it is.
-    ``rights``: what it may do; None: everything.
+    ``rights``: what it may do; None: everything. ``takes_files``: whether the kernel can send it files,
+    which nothing has to encrypt.
     """
 
-    __slots__ = ("host", "is_kafka_python", "principal", "rights", "told")
+    __slots__ = ("host", "is_kafka_python", "principal", "rights", "takes_files", "told")
 
     def __init__(self, host: str, told: Told | None = None) -> None:
         self.host = host
@@ -35,6 +36,7 @@ class Peer:
         self.is_kafka_python = False
         self.principal = ANONYMOUS
         self.rights: Rights | None = None
+        self.takes_files = False
 
     @property
     def listener(self) -> str:

@@ -75,5 +75,5 @@ FETCH_SESSION_SECONDS = 120.0
 
 REPEATED_OCTETS = 32 * 1024
 """A Fetch up to this long, of some thousand partitions, is compared with the one before it."""
-REPEATED_SECONDS = 10.0
+REPEATED_SECONDS = 60.0
 """How long an answer without records is given again to the same Fetch before it is made anew."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket as sockets
+import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -111,12 +112,16 @@ class Listener:
         listening.forget(connection.socket)
 
     def _end_abandoned(self) -> None:
-        """End fetches whose clients have disconnected; nothing reads a connection while it is answered."""
+        """End connections without requests; and fetches whose clients have disconnected, for nothing reads a
+        connection while it is answered."""
         while True:
             gevent.sleep(limits.GONE_SECONDS)
+            since = time.monotonic() - limits.IDLE_SECONDS
             for connection, green in Pace().over(list(self._connections.items())):
                 if green is not None and connection.is_abandoned():
                     green.kill(block=False)
+                elif connection.is_idle(since):
+                    connection.close()
 
     def _accept(self, door: Door, socket: Any, address: Any) -> None:
         if self._closed:  # it came while the others were closed
@@ -141,7 +146,7 @@ class Listener:
 
 
 def _prepare(socket: Any) -> None:
-    socket.settimeout(limits.IDLE_SECONDS)
+    socket.settimeout(None)  # whose every use would cost a timer: :meth:`Listener._end_abandoned` looks
     try:
         socket.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
         socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_KEEPALIVE, 1)

@@ -15,7 +15,7 @@ from dafka.broker.codec import limits as codec_limits
 from dafka.broker.codec.encoding import encoded, is_wide
 from dafka.broker.codec.errors import BadRequestError
 from dafka.broker.codec.fetch_request import FLEXIBLE, read_fetch
-from dafka.broker.codec.fetch_response import write_fetch
+from dafka.broker.codec.fetch_response import FetchAnswer, write_fetch
 from dafka.broker.codec.framing import LENGTH_OCTETS, Buffers, Header, body_of, framed, read_header
 from dafka.broker.codec.produce_request import FLEXIBLE as PRODUCE_FLEXIBLE
 from dafka.broker.codec.produce_request import ProduceRequest
@@ -29,6 +29,7 @@ from dafka.broker.server.answers.api_versions import api_versions
 from dafka.broker.server.context import Context, Peer
 from dafka.broker.server.fetch_sessions import FetchSessions
 from dafka.broker.server.repeated_fetch import RepeatedFetch
+from dafka.broker.server.sending import joined
 from dafka.broker.server.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, SHARE_FETCH, WIDE, Api
 from dafka.hub.worker import REQUESTS, ask
 
@@ -90,11 +91,13 @@ def respond(
     data, header, api = frame
     key, version = header.key, header.version
     if key == FETCH and 0 <= version <= BY_KEY[FETCH].last:
-        return _fetch(broker, sessions, frame, room, repeated, peer.rights)  # refuses older versions itself
+        return _fetch(broker, sessions, frame, room, repeated, peer)  # refuses older versions itself
     if api is None or not api.first <= version <= api.last:
         return _refuse(header, api)
     if key == PRODUCE:
         return respond_produce(broker, frame, read_produce(frame), peer.rights)
+    if not api.is_loaded:
+        REQUESTS.run(api.load)
     if api.answer_by_hand is not None:
         answer = partial(api.answer_by_hand, data, body_of(data, header, True), version)
         large = len(data) > limits.INLINE_BYTES
@@ -207,15 +210,19 @@ def respond_produce(
     return framed(header.correlation, flexible, [body])
 
 
+def _written(answer: FetchAnswer, version: int, read_committed: bool) -> Buffers:
+    return joined(write_fetch(answer, version, read_committed))
+
+
 def _fetch(
     broker: BrokerInterface,
     sessions: FetchSessions,
     frame: Frame,
     room: fetch.Room,
     repeated: RepeatedFetch,
-    rights: Rights | None,
+    peer: Peer,
 ) -> Buffers:
-    header = frame.header
+    header, rights = frame.header, peer.rights
     flexible = header.version >= FLEXIBLE
     known, left = repeated.wait(frame.data, -1 if rights is None else rights.version)
     if known is not None:
@@ -223,12 +230,25 @@ def _fetch(
     request = _by_hand(read_fetch, frame, flexible)
     if left is not None:
         request = request._replace(max_wait=left)
-    repeated.begin(request)
-    answer = fetch.fetch(broker, sessions, request, header.version, room, rights)
-    arguments = answer, header.version, request.read_committed
-    wide = len(answer.partitions) > codec_limits.INLINE_ITEMS
-    body = REQUESTS.run(write_fetch, *arguments) if wide else write_fetch(*arguments)
-    repeated.end(answer, body)
+
+    def answered(max_wait: float) -> tuple[FetchAnswer, Buffers]:
+        asked = request._replace(max_wait=max_wait)
+        answer = fetch.fetch(broker, sessions, asked, header.version, room, rights, peer.takes_files)
+        arguments = answer, header.version, request.read_committed
+        wide = len(answer.partitions) > codec_limits.INLINE_ITEMS
+        return answer, REQUESTS.run(_written, *arguments) if wide else write_fetch(*arguments)
+
+    left = request.max_wait
+    if repeated.begin(request):
+        answer, body = answered(0.0)
+        repeated.end(answer, body)
+        if fetch.is_enough([one for _, one in answer.partitions], request.min_bytes, request.max_bytes):
+            return framed(header.correlation, flexible, body)
+        known, still = repeated.sleep()
+        if known is not None:
+            return framed(header.correlation, flexible, known)
+        left = left if still is None else still
+    _, body = answered(left)
     return framed(header.correlation, flexible, body)
 
 

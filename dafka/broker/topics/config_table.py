@@ -58,6 +58,7 @@ class ConfigTable:
         self._changed: dict[str, dict[str, str]] = {row: dict(value) for row, value in table.items()}
         self._static = dict(static)
         self._version = 0
+        self._shared: tuple[int, dict[str, ConfigEntry]] | None = None
         self._changing = BoundedSemaphore(1)
 
     @property
@@ -78,17 +79,27 @@ class ConfigTable:
     # -- describing -----------------------------------------------------------------------------
 
     def of_topic(self, configs: Mapping[str, str]) -> dict[str, ConfigEntry]:
-        """All settings of a topic that sets ``configs``."""
-        return {
-            name: _entry(name, key, self._chain(configs, name))
-            for name, key in sorted(KEYS.items())
-            if name not in OLDER_KEYS or name in configs
-        }
+        """All settings of a topic that sets ``configs``; topics share the entries of what they do not set."""
+        if self._shared is None or self._shared[0] != self._version:
+            names = sorted(KEYS.keys() - OLDER_KEYS)
+            self._shared = self._version, {name: self._topic_entry({}, name) for name in names}
+        shared = self._shared[1]
+        own = {name: self._topic_entry(configs, name) for name in configs if name in KEYS}
+        if own.keys() <= shared.keys():
+            return {**shared, **own}
+        return dict(sorted({**shared, **own}.items()))
+
+    def _topic_entry(self, configs: Mapping[str, str], name: str) -> ConfigEntry:
+        return _entry(name, KEYS[name], self._chain(configs, name))
 
     def of_broker(self) -> dict[str, ConfigEntry]:
         """All settings of this broker."""
+        older = {KEYS[name].broker for name in OLDER_KEYS}
+        chains = {name: self._broker_chain(name) for name in sorted(broker_keys())}
         return {
-            name: _entry(name, key, self._broker_chain(name)) for name, key in sorted(broker_keys().items())
+            name: _entry(name, broker_keys()[name], chain)
+            for name, chain in chains.items()
+            if name not in older or len(chain) > 1  # so it is set
         }
 
     def of_all_brokers(self) -> dict[str, ConfigEntry]:
@@ -209,7 +220,7 @@ def check_broker_configs(configs: Mapping[str, str]) -> None:
         if keys[name].read_only:
             raise InvalidConfigError(f"{name} is set when the broker starts and cannot be changed later")
         if keys[name].update != CLUSTER_WIDE or keys[name].type == ConfigType.PASSWORD:
-            raise InvalidConfigError(f"{name} cannot be set: this broker has no listeners with TLS or SASL")
+            raise InvalidConfigError(f"{name} cannot be set: how clients log in is said at the start")
 
 
 def _entry(name: str, key: Key, chain: Sequence[ConfigSynonym]) -> ConfigEntry:

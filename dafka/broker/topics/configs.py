@@ -190,7 +190,9 @@ KEYS: dict[str, Key] = {
 OLDER_KEYS = frozenset(
     ("message.format.version", "message.downconversion.enable", "message.timestamp.difference.max.ms")
 )
-"""Keys of a topic that Kafka 4 has removed: they are accepted, and described only where they are set."""
+"""Keys of a topic that Kafka 4 has removed: they are accepted, and described only where they are set.
+
+So are those of the broker from which topics take them."""
 
 
 def _fixed(default: str, check: Callable[[str], Any], type_: int) -> Key:

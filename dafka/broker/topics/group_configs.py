@@ -2,7 +2,7 @@
 
 A group takes a setting of its own (``consumer.session.timeout.ms``), or the broker's
 (``group.consumer.session.timeout.ms``), which is set when it starts. So are the bounds of both
-(``group.consumer.min.session.timeout.ms`` and ``.max.``). What is out of bounds is refused, in the words of
+(``group.consumer.min.session.timeout.ms`` and ``.max.``). Values out of bounds are refused, in the words of
 Apache Kafka's GroupConfig and GroupCoordinatorConfig. A value from before a restart with other bounds counts
 as the nearest one that is within.
 
@@ -65,7 +65,7 @@ def check_started_with(settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
         if name not in STARTED_WITH:
             listed = ", ".join(sorted(STARTED_WITH))
-            raise InvalidConfigError(f"{name!r} is none of the settings of groups, which are {listed}")
+            raise InvalidConfigError(f"{name!r} is not one of the settings of groups, which are {listed}")
         check_value(keys, name, value, "broker")
 
     def value_of(name: str) -> str:

@@ -108,8 +108,8 @@ class TransactionCoordinator(TransactionInterface):
         self._version = version
         self._clock = clock
         self._ending = Ending(writer, leaders, offsets, table.become, clock)
-        self._identities = Identities(ids, table, self._ending, clock)
         self._epochs = EpochEnds(ids, table, self._ending, clock)
+        self._identities = Identities(ids, table, self._ending, self._fence, clock)
         self._markers = Markers(topics, producers, leaders)
         self._timeouts = Timeouts(hub, self._abort, clock)
         self.contents = Contents(hub, table, offsets, groups, self._timeouts, clock)
@@ -133,13 +133,17 @@ class TransactionCoordinator(TransactionInterface):
         self._timeouts.close()
 
     def _abort(self, transaction: Transaction) -> bool:
-        """Abort a transaction that has exceeded its timeout, and fence its producer.
+        """Abort a transaction that has exceeded its timeout; returns whether that is done."""
+        return self._fence(transaction) is None
 
-        With transaction.version 2 a producer may still abort, too, and goes on.
+    def _fence(self, transaction: Transaction) -> Error | None:
+        """Abort a transaction that the caller has marked as busy, though its producer has not asked for it.
+
+        With transaction.version 2 that producer may still abort, too, and goes on; before it is fenced.
         """
         if self._version() >= RAISING:
-            return self._epochs.abort(transaction) is None
-        return self._ending.end(transaction, False, Decision(transaction.epoch + 1, NO_EPOCH)) is None
+            return self._epochs.abort(transaction)
+        return self._ending.end(transaction, False, Decision(transaction.epoch + 1, NO_EPOCH))
 
     # -- identity -------------------------------------------------------------------------------
 
@@ -256,16 +260,18 @@ class TransactionCoordinator(TransactionInterface):
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ProducersOfPartition]:
         answers = {}
-        for key in partitions:
+        pace = Pace()
+        for key in pace.over(partitions):
             partition = self._topics.partition(*key)
             if partition is None:
                 answers[key] = ProducersOfPartition(UnknownTopicOrPartitionError)
             else:
-                answers[key] = ProducersOfPartition(None, self._producers.of_partition(partition))
+                producers = list(pace.over(self._producers.of_partition(partition)))
+                answers[key] = ProducersOfPartition(None, producers)
         return answers
 
     def describe_transactions(self, transactional_ids: Iterable[str]) -> dict[str, TransactionDescription]:
-        return {transactional_id: self._describe(transactional_id) for transactional_id in transactional_ids}
+        return {name: self._describe(name) for name in Pace().over(transactional_ids)}
 
     def _describe(self, transactional_id: str) -> TransactionDescription:
         found = self._table.get(transactional_id)

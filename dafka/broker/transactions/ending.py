@@ -7,7 +7,7 @@ is retried until it is written or the broker stops; then the next start complete
 
 What a large transaction contains is let go of in several rounds, behind the decision and all markers: each
 commits some of its offsets and deletes their rows and those of some partitions. The round with the completion
-is the last one. What was let go of is not ended again after a crash.
+is the last one. Partitions that were let go of are not ended again after a crash.
 """
 
 from __future__ import annotations

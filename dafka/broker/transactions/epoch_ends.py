@@ -1,7 +1,7 @@
 """Ends of transactions that raise their producer's epoch: KIP-890, second part (EndTxn 5 and above).
 
-What the producer has sent before an end has an earlier epoch than what it sends afterwards. A batch that
-arrives late is refused, and cannot begin a transaction that nobody ends (a "hanging" one).
+Batches that the producer has sent before an end have an earlier epoch than those that it sends afterwards. A
+batch that arrives late is refused, and cannot begin a transaction that nobody ends (a "hanging" one).
 
 The answer to an end may be lost, and the producer then asks again with the epoch that it had. So the last
 identity is kept with the new one: with that a retry of the same end is answered as the first was. An abort

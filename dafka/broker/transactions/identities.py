@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from kafka.errors import ConcurrentTransactionsError, ProducerFencedError
 
+from dafka.broker.interface.groups import Error
 from dafka.broker.interface.transactions import NO_EPOCH, NO_PRODUCER_ID, ProducerIdentity
 from dafka.broker.transactions.ending import Ending, storage_error
 from dafka.broker.transactions.producer_ids import ProducerIds
@@ -18,11 +19,18 @@ class Identities:
     """Gives producers their ids and epochs. Hub side; methods wait as green threads for their commits."""
 
     def __init__(
-        self, ids: ProducerIds, table: TransactionTable, ending: Ending, clock: Callable[[], float]
+        self,
+        ids: ProducerIds,
+        table: TransactionTable,
+        ending: Ending,
+        fence: Callable[[Transaction], Error | None],
+        clock: Callable[[], float],
     ) -> None:
+        """``fence(transaction)`` aborts an open transaction, marked as busy, and raises its epoch."""
         self._ids = ids
         self._table = table
         self._ending = ending
+        self._fence = fence
         self._clock = clock
 
     def anonymous(self) -> ProducerIdentity:
@@ -45,7 +53,7 @@ class Identities:
         if was or epoch not in (NO_EPOCH, transaction.epoch):
             if was or (epoch == transaction.last_epoch and not transaction.state.is_open):  # a retry
                 return self._again(transaction, timeout)
-            return ProducerIdentity(ProducerFencedError)
+            return self._refused(transaction)
         if transaction.state.is_open:
             transaction.busy = True
             fence = Decision(transaction.epoch + 1, epoch)
@@ -68,6 +76,15 @@ class Identities:
         if identity.error is not None:
             self._table.discard(transaction)
         return identity
+
+    def _refused(self, transaction: Transaction) -> ProducerIdentity:
+        """Refuse a producer with another epoch, and abort what is open, as Apache Kafka does."""
+        if transaction.state is State.ONGOING:
+            transaction.busy = True
+            error = self._fence(transaction)
+            if error is not None:
+                return ProducerIdentity(error)
+        return ProducerIdentity(ProducerFencedError)
 
     def _again(self, transaction: Transaction, timeout: float) -> ProducerIdentity:
         """The identity that it has, because its epoch was raised already."""

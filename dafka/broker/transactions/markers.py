@@ -22,7 +22,7 @@ from dafka.broker.limits import WIDE_PRODUCE
 from dafka.broker.records.leader import Leaders
 from dafka.broker.records.producer_state import ProducerStates, RefusedBatchError
 from dafka.broker.topics.table import Partition, TopicTable
-from dafka.hub.turns import in_pieces
+from dafka.hub.turns import Pace, in_pieces
 
 
 class Markers:
@@ -38,9 +38,10 @@ class Markers:
     ) -> dict[TopicPartition, Error | None]:
         """See :meth:`TransactionInterface.write_markers`."""
         answers: dict[TopicPartition, Error | None] = {}
+        pace = Pace()
         for some in in_pieces(dict.fromkeys(partitions), WIDE_PRODUCE):
             waiting = []
-            for key in some:
+            for key in pace.over(some, every=8):
                 found = self._topics.partition(*key)
                 if found is None or not found.writable:
                     answers[key] = UnknownTopicOrPartitionError

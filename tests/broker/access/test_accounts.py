@@ -66,10 +66,14 @@ def test_accounts_are_there_after_a_restart_and_no_password_is_in_the_folder(tmp
         ([], [upsertion("x" * 256)], UnacceptableCredentialError),
         ([], [upsertion("a", iterations=4095)], UnacceptableCredentialError),
         ([], [upsertion("a", iterations=16385)], UnacceptableCredentialError),
-        ([], [upsertion("a", salt=b"short")], UnacceptableCredentialError),
+        ([], [upsertion("a", salt=b"")], UnacceptableCredentialError),
         ([], [upsertion("a", salted_password=b"p")], UnacceptableCredentialError),
         ([], [upsertion("a")._replace(mechanism=3)], UnsupportedSaslMechanismError),
         ([], [upsertion("a"), upsertion("a")], DuplicateResourceError),
+        ([], [upsertion("a"), upsertion("a", mechanism=2)], DuplicateResourceError),
+        ([], [upsertion("a"), upsertion("a")._replace(mechanism=9)], DuplicateResourceError),
+        ([], [upsertion("a")._replace(mechanism=9), upsertion("a")], UnsupportedSaslMechanismError),
+        ([CredentialDeletion("a", 2)], [upsertion("a")], ResourceNotFoundError),
         ([CredentialDeletion("a", 1)], [upsertion("a")], ResourceNotFoundError),
         ([CredentialDeletion("a", 1)], [], ResourceNotFoundError),
         ([CredentialDeletion("a", 0)], [], UnsupportedSaslMechanismError),
@@ -91,7 +95,13 @@ def test_there_is_a_most(ask, monkeypatch):
 
 
 def test_a_credential_is_deleted(ask):
-    ask("alter_accounts", [], [upsertion("a"), upsertion("a", mechanism=2)])
+    for mechanism in (1, 2):
+        assert ask("alter_accounts", [], [upsertion("a", mechanism=mechanism)])["a"].error is None
+    both = ask("alter_accounts", [CredentialDeletion("a", 1), CredentialDeletion("a", 2)], [])
+    assert both["a"].error is DuplicateResourceError
+    instead = ask("alter_accounts", [CredentialDeletion("a", 1)], [upsertion("a", mechanism=2)])
+    assert instead["a"].error is DuplicateResourceError
+    assert dict(ask("describe_accounts", ["a"])["a"].iterations) == {1: 4096, 2: 4096}
     assert ask("alter_accounts", [CredentialDeletion("a", 1)], [])["a"].error is None
     assert dict(ask("describe_accounts", ["a"])["a"].iterations) == {2: 4096}
 

@@ -110,7 +110,7 @@ def test_entries_that_cannot_be_are_refused_one_by_one(ask, monkeypatch):
         ask("describe_acls", unknown)
 
 
-def test_rows_that_are_no_entries_are_damage(tmp_path):
+def test_rows_that_are_not_entries_are_damage(tmp_path):
     from dafka.broker.access import acls
 
     row = acls._row(READ)
@@ -155,3 +155,14 @@ def test_of_a_deletion_that_fails_half_way_it_is_told_what_is_gone_and_what_is_l
         (left,) = found.matching_acls
         assert (found.error_code, left.error_code) == (0, KafkaStorageError.errno)
         assert left.resource_name == "t3" and "the disk is full" in left.error_message
+
+
+def test_a_request_deletes_by_a_bounded_number_of_filters_that_have_to_look_at_all_entries(ask, monkeypatch):
+    monkeypatch.setattr(limits, "ACL_FILTERS", 2)
+    ask("create_acls", [READ, WRITE])
+    exact = [AclFilter(*READ._replace(name=f"t{number}")) for number in range(3)]
+    refused = ask("delete_acls", [*exact, AclFilter(), AclFilter(name="t"), AclFilter(host="*")])
+    assert {one.error for one in refused} == {PolicyViolationError} and len(refused) == 6
+    assert ask("describe_acls", AclFilter()) == [READ, WRITE]
+    found = ask("delete_acls", [*exact, AclFilter(*READ), AclFilter(name="t")])
+    assert [list(one.acls) for one in found] == [[], [], [], [READ], [WRITE]]

@@ -101,7 +101,7 @@ def test_a_failure_is_logged_and_the_next_commit_tries_again(adoption, topics, c
     assert topics.adopted == [{"a"}, {"a"}]
 
 
-def test_a_log_that_is_closed_meanwhile_is_no_failure(adoption, topics, caplog):
+def test_a_log_that_is_closed_meanwhile_is_not_a_failure(adoption, topics, caplog):
     topics.error = LogClosedError("/data", "closed")
     commit(adoption, {"a"})
     assert logged(caplog, LOGGER) == []

@@ -139,7 +139,7 @@ def test_of_the_many_offsets_of_a_transaction_those_become_the_groups_that_were_
 
 
 @pytest.mark.parametrize("call", ["commit_offsets", "commit_transaction_offsets"])
-def test_an_offset_that_is_no_number_is_an_error_before_any_of_many_is_written(client, call):
+def test_an_offset_that_is_not_a_number_is_an_error_before_any_of_many_is_written(client, call):
     producer = Producer(client)
     assert client.call("add_offsets_to_transaction", *producer.who, "g") is None
     who = producer.who if "transaction" in call else ()

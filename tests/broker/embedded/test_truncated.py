@@ -11,8 +11,12 @@ from broker.clients import MEGABYTE, Client, batch
 from broker.transactions.transactional import Producer, committed, everything, fetch, visible
 
 from dafka import Broker
+from dafka.broker.embedded import truncated
+from dafka.broker.groups.offsets import OFFSETS
 from dafka.broker.interface.broker import EARLIEST, CommittedOffset, Produced, TopicSpec
-from dafka.log import LOST_TABLE, Log
+from dafka.commit.rows import Rows
+from dafka.commit.writer import Writer
+from dafka.log import LOST_TABLE, Log, LogWriteError
 from dafka.log.limits import FILE_BYTES
 from dafka.protocol.batch import with_producer
 
@@ -157,3 +161,40 @@ def test_lost_records_of_partitions_that_the_broker_does_not_write_are_only_note
     with running(tmp_path) as client:
         assert len(client.core.log.table(LOST_TABLE)) == 0
         assert client.values("t", partition=1) == [b"message"]
+
+
+def test_whoever_is_killed_between_two_rounds_of_corrections_makes_the_others_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = "a", "b", "c"
+    with running(tmp_path) as client:
+        client.create("t")
+        for producer in range(3):
+            for sequence in range(2):
+                content = with_producer(batch(LARGE), producer, 0, sequence)
+                assert client.call("produce", {("t", 0): [content]})["t", 0].error is None
+        for group in groups:
+            assert client.call("commit_offsets", group, {("t", 0): CommittedOffset(5)}) == {("t", 0): None}
+    power_cut(tmp_path, 1)
+    rounds: list[int] = []
+    put_and_wait = Writer.put_and_wait
+
+    def failing(writer: Writer, rows: Rows) -> None:
+        if any(table == OFFSETS for table, _ in rows):
+            rounds.append(len(rows))
+            if len(rounds) == 2:
+                raise LogWriteError(tmp_path, "killed")
+        put_and_wait(writer, rows)
+
+    monkeypatch.setattr(truncated, "ROWS", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "put_and_wait", failing)
+        with pytest.raises(LogWriteError, match="killed"):
+            Broker(tmp_path).start()
+    assert rounds == [1, 1]
+    with running(tmp_path) as client:
+        for group in groups:
+            assert client.call("fetch_offsets", group, [("t", 0)])["t", 0].offset == 1
+        (described,) = client.call("describe_producers", [("t", 0)]).values()
+        assert not described.producers  # the last append of each was lost
+        assert len(client.core.log.table(LOST_TABLE)) == 0

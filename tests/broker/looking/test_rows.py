@@ -52,7 +52,7 @@ def test_other_values_stand_for_themselves_as_json():
     ],
     ids=lambda row: str(row)[:30],
 )
-def test_what_is_no_record_is_refused(row):
+def test_anything_but_a_record_is_refused(row):
     with pytest.raises(RowError):
         json_row((row if isinstance(row, str) else json.dumps(row)).encode())
 

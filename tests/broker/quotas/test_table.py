@@ -115,7 +115,7 @@ def test_a_row_that_no_broker_writes_is_damage():
 
 
 def test_many_are_changed_in_rounds_and_nothing_twice_in_any_of_them(client, monkeypatch):
-    monkeypatch.setattr("dafka.broker.quotas.table.ACL_ROUND", 2)
+    monkeypatch.setattr("dafka.broker.quotas.table.QUOTA_ROUND", 2)
     users = ["a", "b", "c", "d", "a"]
     changes = [QuotaChanges((("user", user),), [QuotaChange("producer_byte_rate", 1.0)]) for user in users]
     outcomes = client.call("alter_quotas", changes)

@@ -142,7 +142,7 @@ def test_ending_a_transaction_in_a_deleted_topic_succeeds(client, partition):
     assert end(client, partition) == [None]
 
 
-def test_a_failure_to_publish_is_no_failure_of_the_client(client, partition, monkeypatch, caplog):
+def test_a_failure_to_publish_is_not_a_failure_of_the_client(client, partition, monkeypatch, caplog):
     def fail(*args: Any) -> None:
         raise OSError("no mesh")
 

@@ -19,7 +19,10 @@ from timing import until
 
 from compat.kafka import KafkaConsumer
 from dafka import Broker
+from dafka.backup.creating import create
+from dafka.backup.restoring import restore
 from dafka.broker.interface.broker import EARLIEST, LATEST, CommittedOffset, EpochEnd, Fetched, FetchFrom
+from dafka.broker.records.leader_epochs import RESTORED
 from dafka.log import LogWriteError
 from dafka.protocol.batch import read_header
 
@@ -309,3 +312,31 @@ def test_our_consumer_without_a_reset_policy_raises_the_error_of_kafka_pythons(m
             with pytest.raises(errors.LogTruncationError) as raised:
                 consumer.poll(1000)
     assert raised.value.divergent_offsets == {PLACE: kafka.OffsetAndMetadata(3, "", 0)}
+
+
+# -- a folder that was restored -----------------------------------------------------------------
+
+
+def test_who_has_read_what_came_after_a_backup_is_told_where_the_restored_records_end(tmp_path: Path) -> None:
+    data, backups, restored = (str(tmp_path / name) for name in ("data", "backups", "restored"))
+    with Broker(data) as broker:
+        client = Client(broker)
+        client.create("t")
+        for _ in range(3):
+            client.produce("t", b"kept")
+        create(data, backups)
+        for _ in range(3):
+            client.produce("t", b"later")
+        epoch = current(client)
+    restore(backups, restored)
+    for _ in range(2):
+        with Broker(restored) as broker:
+            client = Client(broker)
+            assert current(client) == epoch + RESTORED, "it goes up once"
+            for known in (epoch, epoch + 3):  # the machine may have gone down after the backup
+                assert end_of(client, known) == EpochEnd(None, epoch, 3)
+                assert fetch(client, 5, last_epoch=known).diverging == (epoch, 3)
+    with Broker(restored) as broker:
+        client = Client(broker)
+        client.produce("t", b"new")
+        assert epochs(client)[-1] == (3, epoch + RESTORED)

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -120,6 +120,17 @@ def sending(scene: Scene, *frames: bytes, connections: int = 1) -> Callable[[], 
             for client in clients:
                 for _ in frames:
                     assert len(client.receive_frame()) > 4
+
+    return send
+
+
+def sending_anything(scene: Scene, frame: bytes) -> Callable[[], None]:
+    """Sends a frame, and waits for the answer, or until the connection is closed because of it."""
+
+    def send() -> None:
+        with scene.attackers() as (client,), suppress(EOFError):
+            client.socket.sendall(frame)
+            client.receive_frame()
 
     return send
 

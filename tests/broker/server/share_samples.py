@@ -8,11 +8,16 @@ from uuid import UUID
 from dafka.broker.codec.messages.share_group import (
     AlterShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupStateRequest,
     DescribeShareGroupOffsetsRequest,
+    InitializeShareGroupStateRequest,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateSummaryRequest,
     ShareAcknowledgeRequest,
     ShareFetchRequest,
     ShareGroupDescribeRequest,
     ShareGroupHeartbeatRequest,
+    WriteShareGroupStateRequest,
 )
 
 SHARERS, SHARED = "sharers", "shared"  # share groups with and without members, if the test makes them
@@ -42,6 +47,39 @@ def share_samples(topic: str, topic_id: UUID) -> list[Any]:
             ],
         ),
         DeleteShareGroupOffsetsRequest(group_id=SHARED, topics=[deleted(topic_name=topic)]),
+        *state_samples(topic_id),
+    ]
+
+
+def state_samples(topic_id: UUID, group: str = SHARED, number: int = 0) -> list[Any]:
+    """What brokers ask each other, in the order in which all of it succeeds."""
+
+    def asked(request_class: Any, topic_class: Any, **fields: Any) -> Any:
+        partition = topic_class.PartitionData(partition=number, **fields)
+        return request_class(group_id=group, topics=[topic_class(topic_id=topic_id, partitions=[partition])])
+
+    return [
+        asked(
+            InitializeShareGroupStateRequest,
+            InitializeShareGroupStateRequest.InitializeStateData,
+            state_epoch=1,
+            start_offset=0,
+        ),
+        asked(
+            WriteShareGroupStateRequest,
+            WriteShareGroupStateRequest.WriteStateData,
+            state_epoch=1,
+            leader_epoch=-1,
+            start_offset=0,
+            state_batches=[],
+        ),
+        asked(ReadShareGroupStateRequest, ReadShareGroupStateRequest.ReadStateData, leader_epoch=-1),
+        asked(
+            ReadShareGroupStateSummaryRequest,
+            ReadShareGroupStateSummaryRequest.ReadStateSummaryData,
+            leader_epoch=-1,
+        ),
+        asked(DeleteShareGroupStateRequest, DeleteShareGroupStateRequest.DeleteStateData),
     ]
 
 

@@ -22,6 +22,7 @@ from dafka import Broker
 from dafka.hub.hub import get_hub
 from dafka.protocol.batch import CRC_END, CRC_START, HEADER, HEADER_OCTETS, LENGTH_END, check_batch
 
+ITEMS = 600  # from 30 microseconds for each of them on
 PARTITIONS = 4000  # what was done in one turn took from 25 to 350 ms for so many
 
 
@@ -65,6 +66,19 @@ def long_turns(partitions: int, limit: float, names: Collection[str]) -> dict[st
             if name in names and outcome.turn_cpu > limit:
                 slow[name] = outcome
     return slow
+
+
+def test_no_api_makes_a_long_turn_of_many_items():
+    slow: dict[str, Any] = {}
+    for limit in (0.5, 0.5, 0.5, 1.5):  # of what it may take; programs beside this one slow the processor
+        with attacks.everything(ITEMS, ITEMS) as scene, uncollected():
+            turns = {
+                wide.name: scene.turn(wide) for wide in scene.requests() if not slow or wide.name in slow
+            }
+        slow = {name: turn for name, turn in turns.items() if turn > limit * attacks.TURN}
+        if not slow:
+            return
+    assert not slow
 
 
 def test_an_incremental_fetch_costs_what_has_changed(monkeypatch):

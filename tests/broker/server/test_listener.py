@@ -85,7 +85,7 @@ def test_the_listener_accepts_ipv6():
         ({"listen": "0.0.0.0:9092"}, "advertised"),
         ({"listen": "[::]:9092"}, "advertised"),
         ({"listen": "*:9092"}, "advertised"),
-        ({"listen": "0.0.0.0:9092", "advertised": "0.0.0.0"}, "no address"),
+        ({"listen": "0.0.0.0:9092", "advertised": "0.0.0.0"}, "not an address"),
         ({"listen": "127.0.0.1:9092", "advertised": "host:port"}, "HOST:PORT"),
         ({"listen": "127.0.0.1:9092", "advertised": ":::"}, "HOST:PORT"),
         ({"listen": "127.0.0.1:9092", "advertised": "SSL://host:9092"}, "there is no SSL listener"),

@@ -16,6 +16,7 @@ from timing import until
 from dafka import Broker
 from dafka.broker.embedded.records import RecordCalls
 from dafka.broker.server import limits
+from dafka.testing import TestBroker
 
 VERSION = 12
 BY_ID = 13
@@ -58,6 +59,14 @@ def test_from_the_third_time_on_nothing_is_read(client: Client, wire: WireClient
     count = len(reads)
     repeat(wire, 10)
     assert len(reads) == count
+
+
+def test_records_that_are_there_already_are_read_once(client: Client, wire: WireClient, reads: list[Any]):
+    client.create("topic", 1)
+    client.produce("topic", b"a")
+    for count in (1, 2, 3):
+        assert partition(wire.ask(request(), VERSION)).records
+        assert len(reads) == count
 
 
 def test_it_waits_for_its_time(client: Client, wire: WireClient):
@@ -160,3 +169,28 @@ def test_a_topic_by_its_id_is_watched_as_well(client: Client, wire: WireClient, 
     assert len(reads) == count
     client.produce("topic", b"a record")
     assert b"a record" in bytes(partition(wire.ask(asked, BY_ID)).records)
+
+
+def test_what_comes_while_a_repeated_fetch_is_read_the_first_time_is_answered(
+    broker: Broker, client: Client, wire: WireClient, reads: list[Any]
+):
+    client.create("topic", 1)
+    repeat(wire, 1)
+    waiting = wire.send(request(wait=20), VERSION)  # the second one, which is read and then waits
+    wire.receive(request(), VERSION, waiting)
+    count = len(reads)
+    repeat(wire, 3)
+    assert len(reads) == count
+    sent = wire.send(request(wait=100_000), VERSION)  # another wait is another request
+    until(lambda: len(reads) > count)
+    client.produce("topic", b"a")
+    assert partition(wire.receive(request(), VERSION, sent)).records
+
+
+def test_records_that_are_there_and_held_back_come_when_it_is_time():
+    with TestBroker() as broker, WireClient(broker) as wire:
+        broker.create_topic("topic")
+        repeat(wire, 3)
+        broker.delay_fetches(0.1)
+        broker.preload("topic", [b"a record"])
+        until(lambda: b"a record" in bytes(partition(wire.ask(request(), VERSION)).records or b""))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from broker.server.client import WireClient, frame, header
 from kafka.errors import UnsupportedVersionError
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
+
+from dafka.broker.server import table
+from dafka.hub.hub import get_hub
 
 
 @pytest.mark.parametrize(
@@ -18,6 +23,22 @@ from kafka.protocol.producer import InitProducerIdRequest
 def test_unsupported_versions_get_the_error_of_the_protocol(wire: WireClient, request_, version: int):
     assert wire.ask(request_, version).error_code == UnsupportedVersionError.errno
     assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+def test_what_answers_an_api_is_imported_beside_the_hub(wire: WireClient, monkeypatch: pytest.MonkeyPatch):
+    api = table.Api(3, "Metadata", 0, 13, "metadata.metadata", "metadata.metadata")
+    monkeypatch.setitem(table.BY_KEY, 3, api)
+    loaded_in: list[int] = []
+    load = table.Api.load
+
+    def loading(one: table.Api) -> None:
+        loaded_in.append(threading.get_ident())
+        load(one)
+
+    monkeypatch.setattr(table.Api, "load", loading)
+    for _ in range(2):
+        assert wire.ask(MetadataRequest(topics=[]), 1).topics == []
+    assert len(loaded_in) == 1 and loaded_in[0] != get_hub().run(threading.get_ident)
 
 
 def test_octets_after_the_body_are_ignored(wire: WireClient):

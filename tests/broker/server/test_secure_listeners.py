@@ -9,7 +9,7 @@ import random
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -38,6 +38,18 @@ def authority(tmp_path_factory) -> Authority:
 def broker(authority):
     with Broker(listen=BOTH, tls=ServerTls(**authority.sign("server")._asdict())) as broker:
         yield broker
+
+
+def test_values_that_lie_in_files_are_encrypted_too(tmp_path, authority, monkeypatch):
+    monkeypatch.setattr("os.sendfile", None)
+    large = os.urandom(900_000)
+    tls = ServerTls(**authority.sign("server")._asdict())
+    with Broker(tmp_path, listen=BOTH, tls=tls) as first:
+        produce("clients", large, **options(first, authority))
+    with Broker(tmp_path, listen=BOTH, tls=tls) as second:
+        consumer = KafkaConsumer("clients", auto_offset_reset="earliest", **options(second, authority))
+        with closing(consumer):
+            assert next(consumer).value == large
 
 
 @pytest.fixture

@@ -146,7 +146,7 @@ def test_only_so_many_groups_and_subscriptions_have_settings(client, monkeypatch
     [
         ("num.partitions", "3", "set when the broker starts"),
         ("max.connections", "many", "max.connections"),
-        ("ssl.keystore.password", "secret", "no listeners with TLS or SASL"),
+        ("ssl.keystore.password", "secret", "how clients log in is said"),
         ("nonsense", "1", "nonsense"),
     ],
 )

@@ -83,8 +83,8 @@ def test_a_session_is_longer_than_the_interval_of_heartbeats(client, kind):
         ({"group.consumer.migration.policy": "sometimes"}, "one of disabled, downgrade, upgrade, bidir"),
         ({"group.consumer.session.timeout.ms": "soon"}, "a whole number"),
         ({"group.consumer.session.timeout.ms": 50_000}, "a text"),
-        ({"consumer.session.timeout.ms": "50000"}, "none of the settings of groups, which are .*session"),
-        ({"log.retention.ms": "1"}, "none of the settings of groups"),
+        ({"consumer.session.timeout.ms": "50000"}, "not one of the settings of groups, which are .*session"),
+        ({"log.retention.ms": "1"}, "not one of the settings of groups"),
     ],
 )
 def test_what_a_broker_cannot_be_started_with_is_an_error_before_it_starts(settings, words):

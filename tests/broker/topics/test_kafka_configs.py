@@ -86,12 +86,15 @@ def test_settings_that_kafka_has_removed_are_described_only_where_they_are_set(c
         assert name not in described(client, TOPIC)
         assert alter(client, TOPIC, (name, SET, KEYS[name].default)) == Outcome(None)
         assert described(client, TOPIC)[name].source == ConfigSource.TOPIC
+        of_broker = KEYS[name].broker
+        if of_broker:
+            assert alter(client, BROKER, (of_broker, SET, KEYS[name].default)) == Outcome(None)
+            assert described(client, BROKER)[of_broker].source == ConfigSource.DYNAMIC_BROKER
 
 
 def test_the_broker_has_the_settings_of_kafka_with_their_types(client):
     ours = described(client, BROKER)
-    assert ours.keys() - listed("broker").keys() <= {"log.message.timestamp.difference.max.ms"}
-    assert listed("broker").keys() <= ours.keys()
+    assert ours.keys() == listed("broker").keys()
     for name, theirs in listed("broker").items():
         assert ConfigType(ours[name].type).name == theirs["type"], name
         assert ours[name].sensitive == (theirs["type"] == "PASSWORD")

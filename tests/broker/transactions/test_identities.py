@@ -61,6 +61,28 @@ def test_init_producer_id_aborts_an_open_transaction(client, producer):
     assert committed(client) == [b"b"]
 
 
+def test_a_producer_with_another_epoch_is_refused_and_the_open_transaction_aborted(client, producer):
+    for epoch in (producer.epoch + 5, producer.epoch):  # the second time it is the epoch before
+        producer.send(b"a")
+        fenced = client.call("init_producer_id", "x", 60.0, producer.producer_id, epoch)
+        assert fenced == ProducerIdentity(errors.ProducerFencedError)
+        assert producer.write(b"zombie").error is errors.InvalidProducerEpochError
+        assert producer.end(True) is errors.ProducerFencedError
+        identity = client.call("init_producer_id", "x", 60.0, producer.producer_id, producer.epoch)
+        assert identity == ProducerIdentity(None, producer.producer_id, producer.epoch + 1)
+        producer.epoch, producer.sequences = identity.epoch, {}
+    client.produce("t", b"b")
+    assert committed(client) == [b"b"]
+
+
+def test_a_producer_with_another_id_leaves_the_open_transaction_alone(client, producer):
+    producer.send(b"a")
+    other = client.call("init_producer_id", "x", 60.0, producer.producer_id + 1, producer.epoch)
+    assert other.error is errors.ProducerFencedError
+    producer.commit()
+    assert committed(client) == [b"a"]
+
+
 def test_a_new_producer_id_follows_the_last_epoch(client, producer):
     transaction = client.core._transactions._table.get("x")
     transaction.epoch = producer.epoch = LAST_EPOCH

@@ -181,6 +181,7 @@ ACTIONS = {
     "abort": 8,
     "offset": 8,
     "init": 4,
+    "wrong epoch": 3,
     "again": 5,
     "restart": 1,
     "full": 2,
@@ -256,6 +257,14 @@ def take_steps(world: World, model: Model, chance: random.Random, monkeypatch: p
             producer.init()
             if name in model.touched:
                 model.end(name, False)
+        elif action == "wrong epoch":
+            wrong = producer.epoch + chance.choice((1, 3))
+            identity = world.client.call("init_producer_id", name, 60.0, producer.producer_id, wrong)
+            assert identity.error is errors.ProducerFencedError
+            if name in model.touched:
+                model.end(name, False)
+                assert producer.write(value, ("t", partition)).error in LATE
+                producer.init()
         elif action == "again" and partition in model.touched.get(name, ()):
             known = [
                 number

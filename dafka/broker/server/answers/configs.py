@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from kafka.errors import UnsupportedVersionError
@@ -13,13 +14,20 @@ from kafka.protocol.admin.configs import (
 )
 
 from dafka.broker.codec.errors import error_code, error_message
-from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
+from dafka.broker.interface.admin import (
+    BROKER_LOGGER,
+    ConfigChange,
+    ConfigEntry,
+    ConfigOperation,
+    Resource,
+    ResourceType,
+)
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.server.answers.naming import version_of
+from dafka.broker.server.answers.sharing import once
 from dafka.broker.server.context import Context
 
-_LOGGERS = 8  # the resource type of broker loggers, of which there are none
-_LISTED = {*ResourceType, _LOGGERS}
+_LISTED = {*ResourceType, BROKER_LOGGER}
 _Described = DescribeConfigsResponse.DescribeConfigsResult
 _Entry = _Described.DescribeConfigsResourceResult
 
@@ -28,7 +36,7 @@ def describe_configs(broker: BrokerInterface, request: Any, context: Context) ->
     wanted = {
         Resource(one.resource_type, one.resource_name): one.configuration_keys for one in request.resources
     }
-    documented = bool(request.include_documentation)
+    shown = once(partial(_entry, request))
     return DescribeConfigsResponse(
         throttle_time_ms=0,
         results=[
@@ -37,25 +45,26 @@ def describe_configs(broker: BrokerInterface, request: Any, context: Context) ->
                 error_message=error_message(described.error, described.detail),
                 resource_type=resource.type,
                 resource_name=resource.name,
-                configs=[
-                    _Entry(
-                        name=entry.name,
-                        value=None if entry.sensitive else entry.value,
-                        read_only=entry.read_only,
-                        config_source=entry.source,
-                        is_sensitive=entry.sensitive,
-                        synonyms=[
-                            _Entry.DescribeConfigsSynonym(name=one.name, value=one.value, source=one.source)
-                            for one in (entry.synonyms if request.include_synonyms else ())
-                        ],
-                        config_type=entry.type,
-                        documentation=entry.documentation if documented else None,
-                    )
-                    for entry in described.entries
-                ],
+                configs=[shown(entry) for entry in described.entries],
             )
             for resource, described in broker.describe_configs(wanted).items()
         ],
+    )
+
+
+def _entry(request: Any, entry: ConfigEntry) -> Any:
+    return _Entry(
+        name=entry.name,
+        value=None if entry.sensitive else entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=[
+            _Entry.DescribeConfigsSynonym(name=one.name, value=one.value, source=one.source)
+            for one in (entry.synonyms if request.include_synonyms else ())
+        ],
+        config_type=entry.type,
+        documentation=entry.documentation if request.include_documentation else None,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
+from functools import partial
 from uuid import UUID
 
 from kafka.errors import (
@@ -65,16 +66,18 @@ def fetch(
     version: int,
     room: Room,
     rights: Rights | None = None,
+    stored: bool = False,
 ) -> FetchAnswer:
     """Read from the broker, at most the bytes that ``room`` grants; waits up to ``request.max_wait``.
 
     ``rights`` are the client's, None: it may read everything. They are looked at again when they have changed
-    while it waited.
+    while it waited. ``stored``: the batches are for a socket to which files can be sent.
     """
+    read = partial(_read, broker, stored=stored and version >= ZSTD)  # before, batches are looked at
     by_id = version >= BY_ID
     if request.session_epoch in (INITIAL, FINAL):
         sessions.close(request.session_id)
-        answers = _read(broker, request.partitions, request, version, room, rights)
+        answers = read(request.partitions, request, version, room, rights)
         if request.session_epoch == FINAL:
             return FetchAnswer(None, NO_SESSION, answers)
         return FetchAnswer(None, sessions.begin(by_id, request.partitions, answers), answers)
@@ -87,7 +90,7 @@ def fetch(
     if not session.asked:
         return FetchAnswer(None)
     epoch = session.epoch
-    answers = _read_changed(broker, session, request, version, room, rights)
+    answers = _read_changed(broker, read, session, request, version, room, rights)
     if session.epoch != epoch:  # the client has continued its session in another connection
         return FetchAnswer(InvalidFetchSessionEpochError)
     return FetchAnswer(None, session.id, session.changes(answers))
@@ -113,6 +116,7 @@ def throttled(sessions: FetchSessions, request: FetchRequest, version: int) -> F
 
 def _read_changed(
     broker: BrokerInterface,
+    read: Callable[..., Answers],
     session: FetchSession,
     request: FetchRequest,
     version: int,
@@ -134,11 +138,11 @@ def _read_changed(
         asked = _watched(broker, session, watch)
         # Wait for more of the partitions that have records; the others are read after this short wait.
         once = request._replace(max_wait=min(left, pause))
-        answers = _read(broker, asked, once, version, room, rights) if asked else []
+        answers = read(asked, once, version, room, rights) if asked else []
         session.note_read(answers, request.read_committed, epoch)
         found.update(answers)
         left = ends - time.monotonic()
-        enough = _is_enough(found.values(), request.min_bytes, request.max_bytes)
+        enough = is_enough(found.values(), request.min_bytes, request.max_bytes)
         if enough or left <= 0 or session.epoch != epoch:
             return list(found.items())
         pause = GATHER_SECONDS if any(one.batches for _, one in answers) else 0.0
@@ -167,6 +171,8 @@ def _read(
     version: int,
     room: Room,
     rights: Rights | None,
+    *,
+    stored: bool,
 ) -> Answers:
     """Read these partitions, refused ones first; unchanged ones are included."""
     pace = Pace()
@@ -193,7 +199,7 @@ def _read(
             wanted[key] = from_
             if topic is not name:
                 by_id[key] = place
-    found = _fetch(broker, request, wanted, room, not answers)
+    found = _fetch(broker, request, wanted, room, not answers, stored)
     if rights is not None and rights.version != known:
         allowed = _readable(rights, (topic for topic, _ in found))
         refused = _refused(TopicAuthorizationFailedError)
@@ -217,10 +223,11 @@ def _fetch(
     wanted: dict[TopicPartition, FetchFrom],
     room: Room,
     wait: bool,
+    stored: bool,
 ) -> dict[TopicPartition, Fetched]:
     if not wanted:
         return {}
-    options = {"read_committed": True} if request.read_committed else {}
+    options = {"read_committed": request.read_committed, "stored": stored}
 
     def read(max_wait: float) -> dict[TopicPartition, Fetched]:
         return broker.fetch(
@@ -232,7 +239,7 @@ def _fetch(
     with room() as most:
         max_bytes = min(request.max_bytes, most)
         found = read(0.0)
-    if wait and request.max_wait > 0 and not _is_enough(found.values(), request.min_bytes, max_bytes):
+    if wait and request.max_wait > 0 and not is_enough(found.values(), request.min_bytes, max_bytes):
         found = read(request.max_wait)
     if len(found) < len(wanted):
         # The others are answered with their offsets only, without the batch that exceeds any limit.
@@ -244,7 +251,8 @@ def _fetch(
     return found
 
 
-def _is_enough(found: Collection[Fetched], min_bytes: int, max_bytes: int) -> bool:
+def is_enough(found: Collection[Fetched], min_bytes: int, max_bytes: int) -> bool:
+    """Whether a client that wants ``min_bytes`` octets need not wait for more."""
     size = sum(len(batch) for one in Pace().over(found) for batch in one.batches)
     told = any(one.error is not None or one.diverging is not None for one in Pace().over(found))
     return told or size >= min_bytes or size >= max(max_bytes, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from kafka.errors import InvalidRequestError, UnknownTopicIdError
@@ -11,10 +12,19 @@ from kafka.protocol.metadata.metadata import MetadataResponse
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.codec.limits import INLINE_ITEMS
 from dafka.broker.interface.broker import BrokerInterface, Metadata, TopicMetadata
-from dafka.broker.server.answers.naming import NO_UUID, topic_fields, topic_names, version_of
+from dafka.broker.server.answers.naming import (
+    NO_UUID,
+    prefer_ids,
+    topic_fields,
+    topic_names,
+    version_of,
+)
 from dafka.broker.server.answers.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from dafka.broker.server.context import Context
 from dafka.hub.worker import REQUESTS
+
+SHARES_SINCE = 6
+"""The version of FindCoordinator that knows of share partitions."""
 
 _Topic = MetadataResponse.MetadataResponseTopic
 _Partition = _Topic.MetadataResponsePartition
@@ -23,6 +33,7 @@ _Partition = _Topic.MetadataResponsePartition
 def metadata(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """Brokers, and topics by name or id. Unlike in Kafka, a topic that is named twice is answered once."""
     version = version_of(request)
+    prefer_ids(request)
     create = bool(request.allow_auto_topic_creation) if version >= 4 else True
     unknown: list[Any] = []
     if request.topics is None or (version == 0 and not request.topics):
@@ -79,10 +90,11 @@ def find_coordinator(broker: BrokerInterface, request: Any, context: Context) ->
     version = version_of(request)
     number, host, port = context.brokers(broker.metadata(()))[0]
     known = version == 0 or request.key_type in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION)
+    of_shares = version >= SHARES_SINCE and request.key_type == CoordinatorType.SHARE
     error = None if known else InvalidRequestError
-    if error is not None:
-        number, host, port = -1, "", -1
     if version < 4:
+        if error is not None:
+            number, host, port = -1, "", -1
         return FindCoordinatorResponse(
             throttle_time_ms=0,
             error_code=error_code(error),
@@ -91,17 +103,32 @@ def find_coordinator(broker: BrokerInterface, request: Any, context: Context) ->
             host=host,
             port=port,
         )
+    here = {
+        "node_id": number,
+        "host": host,
+        "port": port,
+        "error_code": 0,
+        "error_message": error_message(None),
+    }
     return FindCoordinatorResponse(
         throttle_time_ms=0,
         coordinators=[
             FindCoordinatorResponse.Coordinator(
                 key=key,
-                node_id=number,
-                host=host,
-                port=port,
-                error_code=error_code(error),
-                error_message=error_message(error),
+                **(here if known or (of_shares and _is_share_partition(key)) else _NO_COORDINATOR),
             )
             for key in request.coordinator_keys
         ],
     )
+
+
+_is_share_partition = re.compile(r"(?s:.+):[\w-]{22}:\d{1,10}", re.ASCII).fullmatch
+"""GROUP:TOPIC_ID:PARTITION"""
+
+_NO_COORDINATOR = {
+    "node_id": -1,
+    "host": "",
+    "port": -1,
+    "error_code": error_code(InvalidRequestError),
+    "error_message": error_message(InvalidRequestError),
+}

@@ -26,6 +26,13 @@ def topic_names(broker: BrokerInterface, ids: Iterable[UUID | None]) -> dict[UUI
     return broker.topic_names(wanted) if wanted else {}
 
 
+def prefer_ids(request: Any) -> None:
+    """Have a Metadata request name a topic by its id alone where it has both, as Java's Admin does."""
+    for topic in request.topics or ():
+        if topic.topic_id not in (None, NO_UUID):
+            topic.name = None
+
+
 def by_topic(partitions: Mapping[TopicPartition, T]) -> dict[str, list[tuple[int, T]]]:
     """Values by topic, each with the number of its partition."""
     topics: dict[str, list[tuple[int, T]]] = {}

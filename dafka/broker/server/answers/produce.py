@@ -6,7 +6,8 @@ partition. From version 13 on topics have ids instead of names.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 from uuid import UUID
 
 from kafka.errors import (
@@ -30,6 +31,8 @@ from dafka.hub.turns import Pace
 from dafka.protocol.batch import ATTRIBUTES, TRANSACTIONAL_BIT, is_zstd
 from dafka.security.acls.terms import Operation, ResourceType
 
+T = TypeVar("T")
+
 ZSTD = 7  # the first version that allows zstd
 
 
@@ -40,21 +43,25 @@ def produce(
 
     ``rights`` are the client's, None: it may write everything.
     """
-    names = topic_names(broker, [one for one, _ in request.topics if isinstance(one, UUID)])
+    pace = Pace()
+
+    def paced(items: Iterable[T]) -> Iterable[T]:
+        return pace.over(items) if request.is_wide else items
+
+    names = topic_names(broker, (one for one, _ in paced(request.topics) if isinstance(one, UUID)))
     may_write: set[str] | None = None
     whole: Produced | None = None
     if rights is not None:
-        topics = {names.get(one, "") if isinstance(one, UUID) else one for one, _ in request.topics}
+        topics = {names.get(one, "") if isinstance(one, UUID) else one for one, _ in paced(request.topics)}
         may_write = rights.allowed("Produce", Operation.WRITE, ResourceType.TOPIC, topics)
         whole = _check_transaction(rights, request)
     batches: dict[tuple[str, int], Sequence[bytes]] = {}
     refused: dict[tuple[str | UUID, int], Produced] = {}
     asked: dict[str | UUID, list[tuple[int, tuple[str, int] | None]]] = {}
-    pace = Pace()
-    for topic, partitions in request.topics:
+    for topic, partitions in paced(request.topics):
         name = names.get(topic) if isinstance(topic, UUID) else topic
         places = asked.setdefault(topic, [])
-        for number, records in pace.over(partitions) if request.is_wide else partitions:
+        for number, records in paced(partitions):
             places.append((number, None if name is None else (name, number)))
             if version < OLDEST:
                 refused[topic, number] = Produced(UnsupportedVersionError)
@@ -86,9 +93,9 @@ def produce(
     return {
         topic: [
             (number, refused[topic, number] if (topic, number) in refused else answers[key])  # type: ignore[index]
-            for number, key in (pace.over(places) if request.is_wide else places)
+            for number, key in paced(places)
         ]
-        for topic, places in asked.items()
+        for topic, places in paced(asked.items())
     }
 
 

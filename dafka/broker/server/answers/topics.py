@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from kafka.errors import (
     InvalidPartitionsError,
@@ -25,6 +26,7 @@ from dafka.broker.interface.broker import BrokerInterface, TopicMetadata, TopicS
 from dafka.broker.interface.outcome import Outcome
 from dafka.broker.server.answers.naming import NO_UUID, topic_fields, topic_names, version_of
 from dafka.broker.server.answers.operations import TOPIC_OPERATIONS
+from dafka.broker.server.answers.sharing import once
 from dafka.broker.server.context import Context
 
 _Created = CreateTopicsResponse.CreatableTopicResult
@@ -50,33 +52,69 @@ def create_topics(broker: BrokerInterface, request: Any, context: Context) -> An
         configs = {config.name: config.value for config in topic.configs or () if config.value is not None}
         specs[topic.name] = TopicSpec(partitions, configs)
     outcomes.update(broker.create_topics(specs, validate_only=bool(request.validate_only)))
-    made = [name for name, outcome in outcomes.items() if outcome.error is None and not request.validate_only]
-    metadata = broker.metadata(made).topics
-    configs_of = _configs(broker, made) if made and version_of(request) >= 5 else {}
+    made = {name: specs[name] for name, outcome in outcomes.items() if outcome.error is None}
+    with_configs = version_of(request) >= 5
+    found = (_planned if request.validate_only else _made)(broker, made, with_configs)
+    shown = once(_entry)
     results = []
     for name, outcome in outcomes.items():
-        topic = metadata.get(name)
+        topic = found.get(name, _NOT_MADE)
         results.append(
             _Created(
                 name=name,
-                topic_id=NO_UUID if topic is None else topic.topic_id,
+                topic_id=topic.topic_id,
                 error_code=error_code(outcome.error),
                 error_message=error_message(outcome.error, outcome.detail),
-                num_partitions=-1 if topic is None else len(topic.partitions),
-                replication_factor=-1 if topic is None else 1,
-                configs=[
-                    _Created.CreatableTopicConfigs(
-                        name=entry.name,
-                        value=entry.value,
-                        read_only=entry.read_only,
-                        config_source=entry.source,
-                        is_sensitive=entry.sensitive,
-                    )
-                    for entry in configs_of.get(name, ())
-                ],
+                num_partitions=topic.partitions,
+                replication_factor=-1 if topic is _NOT_MADE else 1,
+                configs=[shown(entry) for entry in topic.configs],
             )
         )
     return CreateTopicsResponse(throttle_time_ms=0, topics=results)
+
+
+def _entry(entry: ConfigEntry) -> Any:
+    return _Created.CreatableTopicConfigs(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+    )
+
+
+class _Made(NamedTuple):
+    """A topic that was created, or could be."""
+
+    topic_id: UUID
+    partitions: int
+    configs: Sequence[ConfigEntry]
+
+
+_NOT_MADE = _Made(NO_UUID, -1, ())
+
+
+def _made(broker: BrokerInterface, specs: Mapping[str, TopicSpec], with_configs: bool) -> dict[str, _Made]:
+    resources = {Resource(ResourceType.TOPIC, name): None for name in (specs if with_configs else ())}
+    configs = {resource.name: one.entries for resource, one in broker.describe_configs(resources).items()}
+    return {
+        name: _Made(topic.topic_id, len(topic.partitions), configs.get(name, ()))
+        for name, topic in broker.metadata(list(specs)).topics.items()
+        if topic.error is None
+    }
+
+
+def _planned(broker: BrokerInterface, specs: Mapping[str, TopicSpec], with_configs: bool) -> dict[str, _Made]:
+    node = Resource(ResourceType.BROKER, str(broker.metadata(()).controller_id))
+    (default,) = broker.describe_configs({node: ["num.partitions"]})[node].entries
+    return {
+        name: _Made(
+            NO_UUID,
+            spec.partitions if spec.partitions > 0 else int(default.value or 1),
+            broker.planned_configs(spec.configs) if with_configs else (),
+        )
+        for name, spec in specs.items()
+    }
 
 
 def _check_replicas(topic: Any, node: int) -> Outcome:
@@ -100,12 +138,6 @@ def _check_replicas(topic: Any, node: int) -> Outcome:
     if any(list(one.broker_ids) != [node] for one in topic.assignments):
         return Outcome(InvalidReplicationAssignmentError, f"The only broker is {node}, with one replica.")
     return Outcome(None)
-
-
-def _configs(broker: BrokerInterface, names: list[str]) -> dict[str, Sequence[ConfigEntry]]:
-    resources = {Resource(ResourceType.TOPIC, name): None for name in names}
-    described = broker.describe_configs(resources)
-    return {resource.name: one.entries for resource, one in described.items() if one.error is None}
 
 
 def delete_topics(broker: BrokerInterface, request: Any, context: Context) -> Any:

@@ -233,7 +233,7 @@ def describe_producers(broker: BrokerInterface, request: Any, context: Context) 
                                 coordinator_epoch=one.coordinator_epoch,
                                 current_txn_start_offset=one.transaction_start,
                             )
-                            for one in described.producers
+                            for one in sorted(described.producers)
                         ],
                     )
                     for number, described in partitions

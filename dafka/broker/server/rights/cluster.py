@@ -12,14 +12,12 @@ from kafka.protocol.admin.topics import ElectLeadersResponse
 from kafka.protocol.admin.users import AlterUserScramCredentialsResponse
 
 from dafka.broker.codec.errors import error_code, error_message
-from dafka.broker.interface.admin import ResourceType
+from dafka.broker.interface.admin import BROKER_LOGGER, ResourceType
 from dafka.broker.interface.broker import Error
 from dafka.broker.server.rights.asked import Asked, Items, all_refused
 from dafka.broker.server.rights.needs import Need
 from dafka.broker.server.rights.topics import cluster_operations
 from dafka.security.acls.terms import CLUSTER_NAME
-
-LOGGERS = 8  # the resource type of broker loggers
 
 _Elected = ElectLeadersResponse.ReplicaElectionResult
 _Moved = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
@@ -53,7 +51,7 @@ def _config_need(asked: Asked, resource: Any) -> tuple[Need, str] | None:
         return topic, resource.resource_name
     if kind == ResourceType.GROUP:
         return group, resource.resource_name
-    if kind in (ResourceType.BROKER, ResourceType.CLIENT_METRICS, LOGGERS):
+    if kind in (ResourceType.BROKER, ResourceType.CLIENT_METRICS, BROKER_LOGGER):
         return cluster, CLUSTER_NAME
     return None  # of no such kind, which is not a matter of rights
 

@@ -12,6 +12,7 @@ from kafka.protocol.metadata.find_coordinator import CoordinatorType, FindCoordi
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.broker import Error
 from dafka.broker.server.answers.group_offsets import BY_ID, no_offset
+from dafka.broker.server.answers.metadata import SHARES_SINCE
 from dafka.broker.server.answers.naming import topic_names
 from dafka.broker.server.rights.asked import Asked, Items
 from dafka.security.acls.terms import ResourceType
@@ -31,11 +32,13 @@ def of_group(asked: Asked) -> Any:
 
 
 def find_coordinator(asked: Asked) -> Any:
-    """Coordinators of groups, and of transactional ids."""
-    group, transaction = asked.needs
+    """Coordinators of groups, of transactional ids and of share partitions."""
+    group, transaction, share = asked.needs
     request = asked.request
     kind = CoordinatorType.GROUP if asked.version == 0 else request.key_type
     need = {CoordinatorType.GROUP: group, CoordinatorType.TRANSACTION: transaction}.get(kind)
+    if kind == CoordinatorType.SHARE and asked.version >= SHARES_SINCE and not asked.may(share):
+        need = share
     if need is None:
         return asked.answer()
     code, words = error_code(need.error), error_message(need.error)
@@ -45,7 +48,7 @@ def find_coordinator(asked: Asked) -> Any:
         return FindCoordinatorResponse(
             throttle_time_ms=0, error_code=code, error_message=words, node_id=-1, host="", port=-1
         )
-    allowed = asked.allowed(need, request.coordinator_keys)
+    allowed = asked.allowed(need, request.coordinator_keys) if need is not share else frozenset()
     refused = [key for key in request.coordinator_keys if key not in allowed]
     request.coordinator_keys = [key for key in request.coordinator_keys if key in allowed]
     response = asked.answer()

@@ -62,6 +62,7 @@ _READ_GROUP = Need(Operation.READ, _GROUP, _WHOLE)
 _READ_TOPIC = Need(Operation.READ, _TOPIC, _EACH)
 _DESCRIBE_TOPIC = Need(Operation.DESCRIBE, _TOPIC, _EACH)
 _WRITE_TRANSACTION = Need(Operation.WRITE, _TRANSACTION, _WHOLE)
+_CLUSTER_ACTION = Need(Operation.CLUSTER_ACTION, _CLUSTER, _WHOLE)
 _DESCRIBE_CLUSTER = Need(Operation.DESCRIBE, _CLUSTER, _WHOLE)
 _ALTER_CLUSTER = Need(Operation.ALTER, _CLUSTER, _WHOLE)
 _SEE_TOPIC = Need(Operation.DESCRIBE, _TOPIC, _LEFT_OUT)
@@ -93,6 +94,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "FindCoordinator": (
         Need(Operation.DESCRIBE, _GROUP, _EACH, when="of groups"),
         Need(Operation.DESCRIBE, _TRANSACTION, _EACH, when="of transactional ids"),
+        Need(Operation.CLUSTER_ACTION, _CLUSTER, _WHOLE, when="of share partitions"),
     ),
     "JoinGroup": (_READ_GROUP,),
     "Heartbeat": (_READ_GROUP,),
@@ -190,6 +192,11 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
         Need(Operation.DESCRIBE, _GROUP, _EACH),
         _DESCRIBE_TOPIC._replace(when="of the topology; for the group"),
     ),
+    "InitializeShareGroupState": (_CLUSTER_ACTION,),
+    "ReadShareGroupState": (_CLUSTER_ACTION,),
+    "WriteShareGroupState": (_CLUSTER_ACTION,),
+    "DeleteShareGroupState": (_CLUSTER_ACTION,),
+    "ReadShareGroupStateSummary": (_CLUSTER_ACTION,),
     "DescribeShareGroupOffsets": (
         Need(Operation.DESCRIBE, _GROUP, _EACH),
         _DESCRIBE_TOPIC._replace(when="topics are named"),

@@ -17,8 +17,17 @@ from dafka.broker.server.answers.share import (
     refused_group,
     refused_offsets,
 )
+from dafka.broker.server.answers.share_states import refused_states
 from dafka.broker.server.rights.asked import Asked
 from dafka.broker.server.rights.described import described
+
+
+def states(asked: Asked) -> Any:
+    """The stored states of groups are for brokers."""
+    (need,) = asked.needs
+    if not asked.may(need):
+        return refused_states(asked.response_class, asked.request, need.error)
+    return asked.answer()
 
 
 def describe(asked: Asked) -> Any:
@@ -64,7 +73,7 @@ def _of_records(asked: Asked, refused: Callable[[UUID, Iterable[int], Error], An
     kept: list[Any] = []
     left_out: list[Any] = []
     for topic in request.topics:
-        # A topic that does not exist is no matter of rights.
+        # Rights do not matter for a topic that does not exist.
         may = topic.topic_id not in names or names[topic.topic_id] in allowed
         (kept if may else left_out).append(topic)
     request.topics = kept

@@ -19,7 +19,7 @@ from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.admin import Resource, ResourceType
 from dafka.broker.interface.broker import Error
-from dafka.broker.server.answers.naming import NO_UUID, topic_names
+from dafka.broker.server.answers.naming import NO_UUID, prefer_ids, topic_names
 from dafka.broker.server.rights.asked import Asked, Items, each
 from dafka.security.acls.terms import CLUSTER_NAME
 from dafka.security.acls.terms import ResourceType as Kind
@@ -193,6 +193,7 @@ def metadata(asked: Asked) -> Any:
     """Topics that may be described; of all topics the others are left out."""
     describe, see, create, _ = asked.needs
     request = asked.request
+    prefer_ids(request)
     refused: list[Any] = []
     if request.topics is None or (asked.version == 0 and not request.topics):
         response = asked.answer()

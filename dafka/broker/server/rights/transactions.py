@@ -32,7 +32,7 @@ def _name(topic: Any) -> str:
 
 
 def init_producer_id(asked: Asked) -> Any:
-    """Who may write to any topic may do so without duplicates, too."""
+    """A client that may write to any topic may also do so without duplicates."""
     transaction, idempotent = asked.needs
     name = asked.request.transactional_id
     if name is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ from timing import until
 from dafka import Broker
 from dafka.broker.server import limits
 from dafka.broker.server.budget import SMALLEST_SHARE, Budget
+from dafka.log import StoredBatches
+from dafka.log.limits import FILE_BYTES
 from dafka.protocol.batch import split_batches
 from dafka.protocol.batch_reader import decode_batch
 
@@ -227,3 +230,39 @@ def test_concurrent_fetches_share_the_memory_budget(monkeypatch: pytest.MonkeyPa
     sizes = [len(answer.records) for answer in answers]
     assert min(sizes) >= size  # a batch comes in any case
     assert sum(sizes) <= limits.TOTAL_BYTES + clients * 2 * size
+
+
+@pytest.fixture
+def of_files(tmp_path) -> Iterator[Broker]:
+    """A listening broker that has nothing of its topic's values, which are files, in memory."""
+    with Broker(tmp_path) as writer:
+        client = Client(writer)
+        client.create("topic")
+        for letter in b"abc":
+            client.produce("topic", bytes([letter]) * FILE_BYTES)
+    with Broker(tmp_path, listen="127.0.0.1:0") as running:
+        yield running
+
+
+@pytest.mark.parametrize(("offset", "most"), [(0, 10 * FILE_BYTES), (1, 1), (0, 0), (3, 10)])
+@pytest.mark.parametrize("isolation", [0, 1])
+def test_batches_in_files_are_sent_from_there(of_files, monkeypatch, offset, most, isolation):
+    sent = []
+
+    def sendfile(there, descriptor, position, count):
+        sent.append(count)
+        return os_sendfile(there, descriptor, position, count)
+
+    os_sendfile = os.sendfile
+    monkeypatch.setattr("os.sendfile", sendfile)
+    request = fetch("topic", offset, topic_id=topic_id(Client(of_files)), max_bytes=most)
+    request.isolation_level = isolation
+    with WireClient(of_files) as wire:
+        for version in reversed(VERSIONS):  # what older clients read is in memory then
+            sent.clear()
+            answer = partition(wire.ask(request, version))
+            whole = [bytes([letter]) * FILE_BYTES for letter in b"abc"][offset:]
+            assert values(answer) == (whole if most > FILE_BYTES else whole[:1])
+            assert (answer.error_code, answer.high_watermark) == (0, 3)
+            assert bool(sent) == (version >= 10 and bool(whole))  # older clients cannot read all codecs
+    assert StoredBatches.opened == 0

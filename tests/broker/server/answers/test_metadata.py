@@ -38,6 +38,17 @@ def test_an_unknown_topic_id_is_refused(client: Client):
     assert (topic.name, topic.topic_id, topic.error_code) == (None, missing, UnknownTopicIdError.errno)
 
 
+def test_a_topic_is_found_by_its_id_whatever_name_comes_with_it(client: Client):
+    """Java's Admin sends an empty name."""
+    client.create("topic")
+    client.create("other")
+    topic_id = client.call("metadata", ["topic"]).topics["topic"].topic_id
+    for name in (None, "", "other"):
+        asked = MetadataRequest.MetadataRequestTopic(name=name, topic_id=topic_id)
+        (found,) = answered(client, MetadataRequest(topics=[asked]), 12).topics
+        assert (found.name, found.topic_id, found.error_code) == ("topic", topic_id, 0)
+
+
 def test_an_empty_list_of_topics_differs_from_null(client: Client):
     client.create("topic")
     assert answered(client, MetadataRequest(topics=[]), 1).topics == []

@@ -24,6 +24,8 @@ from kafka.protocol.admin import (
     DescribeTopicPartitionsRequest,
 )
 
+from dafka.broker.server.answers.naming import NO_UUID
+
 
 def new_topic(name: str = "topic", partitions: int = 1, factor: int = 1, assignments: Any = ()) -> Any:
     assigned = CreateTopicsRequest.CreatableTopic.CreatableReplicaAssignment
@@ -47,6 +49,15 @@ def test_a_created_topic_is_answered_with_its_configuration(client: Client):
     assert (created.error_code, created.num_partitions, created.replication_factor) == (0, 3, 1)
     assert created.topic_id == client.call("metadata", ["topic"]).topics["topic"].topic_id
     assert "cleanup.policy" in {config.name for config in created.configs}
+
+
+def test_a_topic_that_is_only_looked_at_is_answered_with_what_it_would_have(client: Client):
+    asked = [new_topic("three", partitions=3), new_topic("default", partitions=-1, factor=-1)]
+    three, default = create(client, *asked, validate_only=True)
+    assert (three.num_partitions, three.replication_factor, three.topic_id) == (3, 1, NO_UUID)
+    assert default.num_partitions == 1
+    assert {config.name: config.value for config in three.configs}["cleanup.policy"] == "delete"
+    assert client.call("metadata", None).topics == {}
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,9 @@ REQUESTS: dict[Key, Callable[[Scene], Any]] = {
     ("FindCoordinator", 1): lambda scene: FindCoordinatorRequest(
         key=TRANSACTION, key_type=1, coordinator_keys=[TRANSACTION]
     ),
+    ("FindCoordinator", 2): lambda scene: FindCoordinatorRequest(
+        key_type=2, coordinator_keys=[f"group:{'A' * 22}:0"]
+    ),
     ("CreateTopics", 1): created,
     ("DeleteTopics", 1): by_id,
     ("InitProducerId", 0): lambda scene: InitProducerIdRequest(
@@ -252,6 +255,7 @@ SINCE = {
     ("Metadata", 1): 1,  # no topics are all topics in version 0
     ("Metadata", 3): 8,
     ("FindCoordinator", 1): 1,
+    ("FindCoordinator", 2): 6,
     ("OffsetFetch", 2): 2,
     ("CreateTopics", 1): 5,
     ("DeleteTopics", 1): 6,

@@ -1,0 +1,57 @@
+"""A request that does not fit into what is read at a time: the buffer of its own that it comes into.
+
+The announced length takes no memory: the buffer grows as octets arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dafka.broker.codec.errors import BadRequestError
+from dafka.broker.server import limits
+from dafka.broker.server.budget import Budget
+
+PRODUCE_KEY = b"\0\0"
+"""The first octets of a Produce request."""
+
+_ZEROS = memoryview(bytes(limits.FIRST_CHUNK))  # what a buffer grows by: new zeros each time would cost more
+
+
+class LongRequest:
+    """A request of ``size`` octets of which some have come. :meth:`release` gives back what it has taken from
+    the budget."""
+
+    def __init__(self, size: int, begun: memoryview, budget: Budget) -> None:
+        self.buffer = bytearray(begun)
+        self._size = size
+        self._budget = budget
+        self._held = 0
+
+    def fill(self, receive_into: Callable[[memoryview], int]) -> None:
+        """Receive the rest. Waits as a green thread. Raises BadRequestError."""
+        buffer, size = self.buffer, self._size
+        filled = len(buffer)
+        while filled < size:
+            if size > limits.SMALL_REQUEST_MAX_BYTES and filled >= 2 and buffer[:2] != PRODUCE_KEY:
+                detail = f"a request of {size} bytes; {limits.SMALL_REQUEST_MAX_BYTES} are the most"
+                raise BadRequestError("size", detail)
+            if filled == len(buffer):
+                self._grow(min(size, max(limits.FIRST_CHUNK, 2 * filled)) - filled)
+            with memoryview(buffer) as view, view[filled:] as free:
+                count = receive_into(free)
+            if not count:
+                raise BadRequestError("short", f"it ended after {filled} of {size} bytes of a request")
+            filled += count
+
+    def release(self) -> None:
+        """The request is no longer held."""
+        self._budget.give(self._held)
+        self._held = 0
+
+    def _grow(self, room: int) -> None:
+        self._budget.wait(self._held)
+        self._budget.take(room)
+        self._held += room
+        while room > 0:
+            self.buffer += _ZEROS[:room]
+            room -= len(_ZEROS)
