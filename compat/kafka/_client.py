@@ -47,7 +47,7 @@ class Client:
         Raises:
             KafkaTimeoutError: no such broker within ``bootstrap_timeout_ms``.
             KafkaConfigurationError: no such broker in this process, and a ``security_protocol`` that
-                is none of Kafka's; or certificates and keys (``ssl_...``) that cannot be used.
+                is not one of Kafka's; or certificates and keys (``ssl_...``) that cannot be used.
             KafkaConnectionError: the folder of ``DAFKA_EMBEDDED`` cannot be opened, as when in use.
         """
         timeout_ms = config["bootstrap_timeout_ms"]

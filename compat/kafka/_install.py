@@ -6,8 +6,8 @@ module that has them as a global, those of kafka-python first of all. Its module
 ``import kafka``, ``from kafka.errors import KafkaError`` and ``mock.patch("kafka.KafkaProducer")`` mean what
 they meant, and it does not matter whether something was imported before or comes after.
 
-What cannot be reached: a class that was derived from one of kafka-python's clients before (an error says
-which), instances that exist, and references that are no module's globals, such as a default argument or an
+Out of reach are: a class that was derived from one of kafka-python's clients before (an error says
+which), instances that exist, and references other than a module's globals, such as a default argument or an
 entry in a dictionary. Other processes are not reached either, those started by ``multiprocessing`` included:
 each has to call :func:`install` itself.
 """

@@ -5,7 +5,7 @@ Three modules are ours: the producer, the consumer and the admin client. Everyth
 ``compat.kafka.errors`` with the module object ``kafka.errors`` itself, so there is one ``KafkaError`` to
 catch, one ``TopicPartition`` to compare with, and nothing to keep in step with a new release.
 
-What is ours is not listed anywhere. A name below one of our packages is looked for among our files
+Our own names are not listed anywhere. A name below one of our packages is looked for among our files
 first; below a package of kafka-python's it is always kafka-python's. (Without the second half the
 ordinary finder would load a second copy of a file of kafka-python's under our name.)
 

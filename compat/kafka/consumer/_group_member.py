@@ -19,29 +19,26 @@ topics), and, if it leads, when a topic of the group has more partitions than it
 from __future__ import annotations
 
 import logging
-import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from time import monotonic
 from typing import Any, NamedTuple
 
 from kafka.consumer.subscription_state import SubscriptionState
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
-from kafka.errors import CommitFailedError, FencedInstanceIdError, RebalanceInProgressError
+from kafka.errors import FencedInstanceIdError, RebalanceInProgressError
 from kafka.errors import UnknownMemberIdError as Unknown
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.structs import ConsumerGroupMetadata, MemberState, TopicPartition
 
-from compat.kafka._calls import GRACE, Calls
+from compat.kafka._calls import Calls
 from compat.kafka._client import Client
 from compat.kafka.consumer._group_session import JoinAttempt, Session
+from compat.kafka.consumer._in_group import Member
 from compat.kafka.consumer._listener import Notices
-from compat.kafka.consumer._membership import Identity, Membership
-from compat.kafka.consumer._topics import Topics
+from compat.kafka.consumer._membership import Identity
 from dafka.broker.interface.broker import Joined, Synced
 
 log = logging.getLogger(__name__)
-
-WAIT_SLICE = 1.0  # seconds that one wait takes at most; in between the program is seen to be alive
 
 
 class Candidate(NamedTuple):
@@ -52,7 +49,7 @@ class Candidate(NamedTuple):
     metadata: Any
 
 
-class GroupMember(Membership):
+class GroupMember(Member[Session]):
     """One consumer in its group. All methods belong to the program's thread but :meth:`interrupt`."""
 
     def __init__(
@@ -63,18 +60,12 @@ class GroupMember(Membership):
         config: dict[str, Any],
         wake_caller: Callable[[], None],
     ) -> None:
-        self._client = client
-        self._subscription = subscription
-        self._group_id = config["group_id"]
-        self._instance_id = config["group_instance_id"]
+        super().__init__(calls, subscription, config, Session(client, calls, config, wake_caller))
         strategy = config["partition_assignment_strategy"]
         made = [one if isinstance(one, AbstractPartitionAssignor) else one() for one in strategy]
         self._assignors: dict[str, Any] = {one.name: one for one in made}
         common = set.intersection(*(set(one.supported_protocols()) for one in made))
         self._cooperative = max(common) == RebalanceProtocol.COOPERATIVE
-        self._topics = Topics(calls, subscription, config["allow_auto_create_topics"])
-        self.session = Session(client, calls, config, wake_caller)
-        self.wait_slice = min(WAIT_SLICE, config["max_poll_interval_ms"] / 3000)
         self._rejoin = True
         self._prepared = False  # the listener knows that a rebalance is under way
         self._attempt: JoinAttempt | None = None
@@ -83,15 +74,8 @@ class GroupMember(Membership):
         self._joined_with: set[str] | None = None  # the subscription that was last joined with
         self._assigned_from: dict[str, frozenset[int]] | None = None  # partitions the leader has assigned
         self._outdated = False  # ... and whether there are others by now
-        self._interrupted = False
-        dropped = weakref.finalize(self, self.session.abandon)
-        dropped.atexit = False
 
     # -- rebalancing ------------------------------------------------------------------------------
-
-    def changed(self) -> None:
-        """The subscription has changed, or metadata is known to be old: look at it next time."""
-        self._topics.changed()
 
     def poll(self, deadline: float, before_revoking: Callable[[float | None], None]) -> bool:
         """Take part in a rebalance if there is one; False if it has not ended by ``deadline``.
@@ -164,21 +148,15 @@ class GroupMember(Membership):
             session.forget()
             self._stable = False
         if lost and owned:
-            log.info("Group %s lost membership; forcibly revoking %s", self._group_id, owned)
-            subscription.mark_pending_revocation(owned)
-            notices.tell("lost", owned)
-            self._drop_assignment()
+            self._lose(notices, owned)
         else:
-            left = max(deadline - monotonic(), GRACE)
-            before_revoking(None if left == float("inf") else left * 1000)
+            self._before_revoking(deadline, before_revoking)
             if not self._cooperative:
-                subscription.mark_pending_revocation(owned)
-                notices.tell("revoked", owned)
+                self._give_up(notices, "revoked", owned)
             else:
                 revoked = {one for one in owned if one.topic not in (subscription.subscription or ())}
                 if revoked:
-                    subscription.mark_pending_revocation(revoked)
-                    notices.tell("revoked", revoked)
+                    self._give_up(notices, "revoked", revoked)
                     subscription.assign_from_subscribed(sorted(owned - revoked))
                     self._claim(owned - revoked)
         self._forget_leading()
@@ -191,7 +169,7 @@ class GroupMember(Membership):
         self._topics.others = set()
 
     def _drop_assignment(self) -> None:
-        self._subscription.assign_from_subscribed([])
+        super()._drop_assignment()
         self._claim(set())
 
     def _claim(self, partitions: set[TopicPartition]) -> None:
@@ -280,20 +258,6 @@ class GroupMember(Membership):
         self._forget_leading()
         self._topics.changed()
 
-    def close(self, timeout_ms: float | None) -> None:
-        """Give the partitions back, so that the listener is told, and leave the group."""
-        subscription = self._subscription
-        notices = Notices(subscription.rebalance_listener)
-        try:
-            owned = subscription.assigned_partitions()
-            if subscription.partitions_auto_assigned() and owned:
-                subscription.mark_pending_revocation(owned)
-                notices.tell("lost" if self.session.lost else "revoked", owned)
-                self._drop_assignment()
-        finally:
-            self.leave(timeout_ms)
-        notices.report()
-
     # -- committing -------------------------------------------------------------------------------
 
     def identity(self) -> Identity:
@@ -314,10 +278,7 @@ class GroupMember(Membership):
                 "partition assignment. You can try completing the rebalance by calling poll() and then "
                 "retry the operation."
             )
-        raise CommitFailedError(
-            "Offset commit cannot be completed since the consumer is not part of an active group for auto "
-            "partition assignment; it is likely that the consumer was kicked out of the group."
-        )
+        raise self._not_a_member()
 
     def commit_refused(self, error: type[Exception], generation: int, member_id: str) -> None:
         """Join again: the coordinator has refused a commit under that name. For any thread."""
@@ -338,7 +299,3 @@ class GroupMember(Membership):
             state = MemberState.REBALANCING
         known = ("", -1) if session.pending_error in (Unknown,) else (session.member_id, session.generation)
         return ConsumerGroupMetadata(self._group_id, known[1], known[0], self._instance_id, state)
-
-    def partitions_for_topic(self, topic: str) -> Iterable[int] | None:
-        """The partitions in the last metadata; None if the topic was not in it."""
-        return self._topics.partitions_for_topic(topic)

@@ -9,16 +9,12 @@ that members hear of it at once.
 The error of a heartbeat, a class, is kept as the ``pending_error``: the program's thread acts on it in its
 next ``poll``, and a fetch that it waits in is ended. A program that does not poll for
 ``max_poll_interval_ms`` is taken out of its group here.
-
-Nothing here keeps the consumer alive. One that is dropped without ``close`` is collected, and then leaves.
 """
 
 from __future__ import annotations
 
 import logging
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -29,7 +25,6 @@ from kafka.errors import (
     GroupAuthorizationFailedError,
     GroupMaxSizeReachedError,
     IllegalGenerationError,
-    KafkaTimeoutError,
     MemberIdRequiredError,
     RebalanceInProgressError,
     RetriableError,
@@ -40,8 +35,9 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolType
 from compat.kafka._calls import Calls
 from compat.kafka._client import Client
 from compat.kafka._metrics import ConsumerMetrics
+from compat.kafka.consumer._in_group import GroupSession
 from dafka.broker import BrokerStoppedError
-from dafka.broker.interface.broker import BrokerInterface, Joined, JoinRequest, LeavingMember, Synced
+from dafka.broker.interface.broker import Joined, JoinRequest, LeavingMember, Synced
 from dafka.hub.hub import Hub
 
 log = logging.getLogger(__name__)
@@ -81,35 +77,25 @@ class JoinAttempt:
             self._over.set()
 
 
-class Session:
+class Session(GroupSession):
     """One consumer's membership as the hub knows it."""
+
+    LEAVING = "LeaveGroup"
 
     def __init__(
         self, client: Client, calls: Calls, config: Mapping[str, Any], wake_caller: Callable[[], None]
     ) -> None:
         """``wake_caller``, a method that is called in the hub, ends a fetch of the program's thread."""
-        self._client = client
-        self._calls = calls
-        self._wake_caller = weakref.WeakMethod(wake_caller)
-        self._group = config["group_id"]
-        self._client_id = config["client_id"] or ""
+        super().__init__(client, calls, config, wake_caller)
         self._session_timeout = config["session_timeout_ms"] / 1000
         self._interval = max(config["heartbeat_interval_ms"] / 1000, SHORTEST_INTERVAL)
-        self._poll_interval = config["max_poll_interval_ms"] / 1000
-        self._backoff = config["retry_backoff_ms"] / 1000
-        self.instance_id = config["group_instance_id"]
         self.member_id = ""
         self.generation = NO_GENERATION
         self.protocol: str | None = None
         self.pending_error: Any = None  # the error class that heartbeats or commits have met
-        self.last_poll = monotonic()
         self.metrics: ConsumerMetrics | None = None
         self._attempt: JoinAttempt | None = None
         self._heart: gevent.Greenlet | None = None
-
-    @property
-    def _broker(self) -> BrokerInterface:
-        return self._client.broker
 
     # -- from the program's thread --------------------------------------------------------------
 
@@ -141,23 +127,6 @@ class Session:
         self.generation = NO_GENERATION
         self.protocol = None
         self.pending_error = None
-
-    def leave(self, timeout_ms: float | None) -> None:
-        """Leave the group (a static member only ends its heartbeats) and forget the membership.
-
-        A broker that does not answer in time is not waited for: it will miss the heartbeats.
-        """
-        try:
-            self._calls.within(timeout_ms, "LeaveGroup", self._leave)
-        except (BrokerStoppedError, KafkaTimeoutError) as error:
-            log.debug("group %s was not left: %r", self._group, error)
-
-    def abandon(self) -> None:
-        """Leave without waiting: the consumer was dropped without closing it. For any thread."""
-        try:
-            self._client.hub.post(self._client.hub.spawn, self._leave_if_possible)
-        except Exception:
-            log.debug("group %s was not left", self._group, exc_info=True)
 
     # -- in the hub -----------------------------------------------------------------------------
 
@@ -269,9 +238,7 @@ class Session:
                     gevent.sleep(self._backoff)
                     continue
                 self.pending_error = error
-                wake_caller = self._wake_caller()
-                if wake_caller is not None:
-                    wake_caller()
+                self._wake_program()
                 if error is not RebalanceInProgressError:
                     log.warning(
                         "Heartbeat of %s in group %s: %s", self.member_id, self._group, error.__name__
@@ -312,10 +279,6 @@ class Session:
         self.generation, self.protocol, self.pending_error = NO_GENERATION, None, None
         if member_id and self.instance_id is None:
             self._broker.leave_group(self._group, [LeavingMember(member_id)])
-
-    def _leave_if_possible(self) -> None:
-        with suppress(BrokerStoppedError):
-            self._leave()
 
 
 _LOSSES = (UnknownMemberIdError, IllegalGenerationError)

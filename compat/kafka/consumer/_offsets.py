@@ -5,7 +5,7 @@ A partition without a position starts at its group's committed offset; without o
 kafka-python's ``SubscriptionState``.
 
 Automatic commits happen in the consumer's own calls, as in kafka-python: in a poll after
-``auto_commit_interval_ms``, before an assignment changes, and when it closes. What they commit are the
+``auto_commit_interval_ms``, before an assignment changes, and when it closes. They commit the
 positions: the records that were returned to the program so far.
 """
 

@@ -8,6 +8,8 @@ from typing import Any
 from kafka.errors import MessageSizeTooLargeError
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
+_NO_HEADER = "All headers items must be (str, bytes) tuples"
+
 
 def headers_size(headers: Any) -> int:
     """The octets of all headers, -1 if there are none.
@@ -17,15 +19,15 @@ def headers_size(headers: Any) -> int:
     """
     if not isinstance(headers, list):
         raise TypeError("headers must be list-type")
+    size = 0
     for item in headers:
-        if (
-            not isinstance(item, tuple)
-            or len(item) != 2
-            or not isinstance(item[0], str)
-            or not (isinstance(item[1], bytes))
-        ):
-            raise TypeError("All headers items must be (str, bytes) tuples")
-    return sum(len(name.encode()) + len(value) for name, value in headers) if headers else -1
+        if not isinstance(item, tuple) or len(item) != 2:
+            raise TypeError(_NO_HEADER)
+        name, value = item
+        if not isinstance(name, str) or not isinstance(value, bytes):
+            raise TypeError(_NO_HEADER)
+        size += len(value) + (len(name) if name.isascii() else len(name.encode()))
+    return size if headers else -1
 
 
 def as_bytes(serialized: Any, what: str) -> bytes:

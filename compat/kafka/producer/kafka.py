@@ -1,6 +1,6 @@
 """``KafkaProducer``: kafka-python's producer over a broker in this process, or over TCP.
 
-What runs for every record is :meth:`KafkaProducer.send`, in the caller's thread: checks, serializers,
+Only :meth:`KafkaProducer.send` runs for every record, in the caller's thread: checks, serializers,
 partition, and one append under the partition's lock. Everything that happens once for a batch is
 elsewhere: batches and their encoding in :mod:`compat.kafka.producer._batches`, the batches of all partitions
 in :mod:`compat.kafka.producer._accumulator`, the green thread that hands them to the broker in

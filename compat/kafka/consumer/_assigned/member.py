@@ -9,28 +9,25 @@ nothing.
 from __future__ import annotations
 
 import logging
-import weakref
 from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any
 
 from kafka.consumer.subscription_state import SubscriptionState
-from kafka.errors import CommitFailedError, StaleMemberEpochError
+from kafka.errors import StaleMemberEpochError
 from kafka.structs import ConsumerGroupMetadata, MemberState, TopicPartition
 
-from compat.kafka._calls import GRACE, Calls
+from compat.kafka._calls import Calls
 from compat.kafka._client import Client
 from compat.kafka.consumer._assigned.session import JOIN, AssignedSession
+from compat.kafka.consumer._in_group import Member
 from compat.kafka.consumer._listener import Notices
-from compat.kafka.consumer._membership import Identity, Membership
-from compat.kafka.consumer._topics import Topics
+from compat.kafka.consumer._membership import Identity
 
 log = logging.getLogger(__name__)
 
-WAIT_SLICE = 1.0  # seconds that one wait takes at most; in between the program is seen to be alive
 
-
-class AssignedMember(Membership):
+class AssignedMember(Member[AssignedSession]):
     """One consumer in its group. All methods belong to the program's thread but :meth:`interrupt`."""
 
     def __init__(
@@ -41,22 +38,10 @@ class AssignedMember(Membership):
         config: dict[str, Any],
         wake_caller: Callable[[], None],
     ) -> None:
-        self._subscription = subscription
-        self._group_id = config["group_id"]
-        self._instance_id = config["group_instance_id"]
-        self._topics = Topics(calls, subscription, config["allow_auto_create_topics"])
-        self.session = AssignedSession(client, calls, config, wake_caller)
-        self.wait_slice = min(WAIT_SLICE, config["max_poll_interval_ms"] / 3000)
+        super().__init__(calls, subscription, config, AssignedSession(client, calls, config, wake_caller))
         self._subscribed: set[str] | None = None  # what the session was told
-        self._interrupted = False
-        dropped = weakref.finalize(self, self.session.abandon)
-        dropped.atexit = False
 
     # -- following the coordinator ----------------------------------------------------------------
-
-    def changed(self) -> None:
-        """The subscription has changed, or metadata is known to be old: look at it next time."""
-        self._topics.changed()
 
     def poll(self, deadline: float, before_revoking: Callable[[float | None], None]) -> bool:
         """Take over what the coordinator has assigned; False if the group was not joined by ``deadline``.
@@ -108,10 +93,7 @@ class AssignedMember(Membership):
         owned = subscription.assigned_partitions()
         notices = Notices(subscription.rebalance_listener)
         if owned:
-            log.info("Group %s lost membership; forcibly revoking %s", self._group_id, owned)
-            subscription.mark_pending_revocation(owned)
-            notices.tell("lost", owned)
-            subscription.assign_from_subscribed([])
+            self._lose(notices, owned)
         self.session.rejoin()
         notices.report()
 
@@ -132,10 +114,8 @@ class AssignedMember(Membership):
         notices = Notices(subscription.rebalance_listener)
         revoked, added = owned - wanted, wanted - owned
         if revoked:
-            left = max(deadline - monotonic(), GRACE)
-            before_revoking(None if left == float("inf") else left * 1000)
-            subscription.mark_pending_revocation(revoked)
-            notices.tell("revoked", revoked)
+            self._before_revoking(deadline, before_revoking)
+            self._give_up(notices, "revoked", revoked)
         subscription.assign_from_subscribed(sorted(wanted))
         self.session.owns(wanted)
         log.info("group %s assigns %s", self._group_id, wanted)
@@ -151,20 +131,6 @@ class AssignedMember(Membership):
         self._subscribed = None
         self._topics.changed()
 
-    def close(self, timeout_ms: float | None) -> None:
-        """Give the partitions back, so that the listener is told, and leave the group."""
-        subscription = self._subscription
-        notices = Notices(subscription.rebalance_listener)
-        try:
-            owned = subscription.assigned_partitions()
-            if subscription.partitions_auto_assigned() and owned:
-                subscription.mark_pending_revocation(owned)
-                notices.tell("lost" if self.session.lost else "revoked", owned)
-                subscription.assign_from_subscribed([])
-        finally:
-            self.leave(timeout_ms)
-        notices.report()
-
     # -- committing -------------------------------------------------------------------------------
 
     def identity(self) -> Identity:
@@ -178,10 +144,7 @@ class AssignedMember(Membership):
             return -1, "", self._instance_id
         if session.epoch > JOIN and not session.lost:
             return session.epoch, session.member_id, self._instance_id
-        raise CommitFailedError(
-            "Offset commit cannot be completed since the consumer is not part of an active group for auto "
-            "partition assignment; it is likely that the consumer was kicked out of the group."
-        )
+        raise self._not_a_member()
 
     def commit_refused(self, error: type[Exception], generation: int, member_id: str) -> None:
         """The coordinator does not know the member any more. For any thread."""
@@ -202,7 +165,3 @@ class AssignedMember(Membership):
         state = MemberState.STABLE if joined else MemberState.UNJOINED
         known = (session.epoch, session.member_id) if joined else (-1, "")
         return ConsumerGroupMetadata(self._group_id, *known, self._instance_id, state)
-
-    def partitions_for_topic(self, topic: str) -> Iterable[int] | None:
-        """The partitions in the last metadata; None if the topic was not in it."""
-        return self._topics.partitions_for_topic(topic)

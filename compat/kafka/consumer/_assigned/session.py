@@ -8,14 +8,11 @@ others.
 A member that the coordinator has fenced, or does not know any more, has *lost* its partitions. It joins again
 when the program's thread has dropped them. A program that does not poll for ``max_poll_interval_ms`` is taken
 out of its group here.
-
-Nothing here keeps the consumer alive. One that is dropped without ``close`` is collected, and then leaves.
 """
 
 from __future__ import annotations
 
 import logging
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from time import monotonic
@@ -32,7 +29,6 @@ from kafka.errors import (
     GroupMaxSizeReachedError,
     IncompatibleBrokerVersion,
     KafkaError,
-    KafkaTimeoutError,
     RetriableError,
     UnknownMemberIdError,
     UnreleasedInstanceIdError,
@@ -40,8 +36,8 @@ from kafka.errors import (
 
 from compat.kafka._calls import Calls
 from compat.kafka._client import Client
+from compat.kafka.consumer._in_group import GroupSession
 from dafka.broker import BrokerStoppedError
-from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerHeartbeatAnswer, Partitions
 from dafka.hub.hub import Hub
 
@@ -56,30 +52,24 @@ _LOSSES = (UnknownMemberIdError, FencedMemberEpochError, GroupIdNotFoundError)
 Numbered = frozenset[tuple[str, int]]  # partitions by topic and number
 
 
-class AssignedSession:
+class AssignedSession(GroupSession):
     """One consumer's membership as the hub knows it."""
+
+    LEAVING = "ConsumerGroupHeartbeat"
 
     def __init__(
         self, client: Client, calls: Calls, config: Mapping[str, Any], wake_caller: Callable[[], None]
     ) -> None:
         """``wake_caller``, a method that is called in the hub, ends a fetch of the program's thread."""
-        self._client = client
-        self._calls = calls
-        self._wake_caller = weakref.WeakMethod(wake_caller)
-        self._group = config["group_id"]
-        self._client_id = config["client_id"] or ""
+        super().__init__(client, calls, config, wake_caller)
         self._rack = config.get("client_rack") or None
         self._assignor = config["group_remote_assignor"]
-        self._poll_interval = config["max_poll_interval_ms"] / 1000
-        self._pause: float = config["retry_backoff_ms"] / 1000
-        self.instance_id = config["group_instance_id"]
         self.member_id = str(uuid4())
         self.epoch = JOIN
         self.assigned: Numbered | None = None  # what the coordinator has assigned last
         self.lost = False
         self.failure: Exception | None = None  # for the program
         self.called = False  # whether the program's thread has to look
-        self.last_poll = monotonic()
         self._topics: tuple[str, ...] | None = None
         self.owned: Numbered = frozenset()  # what the program reads, or may begin to read at any moment
         self._ids: dict[str, UUID] = {}
@@ -89,10 +79,6 @@ class AssignedSession:
         self._heart: gevent.Greenlet | None = None
         self._wake = gevent.event.Event()  # both belong to the hub; one green thread waits for each
         self._heard = gevent.event.Event()
-
-    @property
-    def _broker(self) -> BrokerInterface:
-        return self._client.broker
 
     @property
     def _hub(self) -> Hub:
@@ -128,20 +114,6 @@ class AssignedSession:
         """A commit with that epoch was refused: the member is not in the group. For any thread."""
         self._hub.post(self._lose, epoch)
 
-    def leave(self, timeout_ms: float | None) -> None:
-        """Leave the group; a broker that does not answer in time is not waited for."""
-        try:
-            self._calls.within(timeout_ms, "ConsumerGroupHeartbeat", self._leave)
-        except (BrokerStoppedError, KafkaTimeoutError) as error:
-            log.debug("group %s was not left: %r", self._group, error)
-
-    def abandon(self) -> None:
-        """Leave without waiting: the consumer was dropped without closing it. For any thread."""
-        try:
-            self._hub.post(self._hub.spawn, self._leave_if_possible)
-        except Exception:
-            log.debug("group %s was not left", self._group, exc_info=True)
-
     # -- in the hub -----------------------------------------------------------------------------
 
     def _subscribe(self, topics: tuple[str, ...]) -> None:
@@ -176,9 +148,7 @@ class AssignedSession:
     def _call(self) -> None:
         self.called = True
         self._heard.set()
-        wake_caller = self._wake_caller()
-        if wake_caller is not None:
-            wake_caller()
+        self._wake_program()
 
     def _beat(self) -> None:
         me = gevent.getcurrent()
@@ -228,7 +198,7 @@ class AssignedSession:
             raise
         except KafkaError as error:
             log.warning("heartbeat in group %s: %r", self._group, error)
-            return self._pause
+            return self._backoff
         if self._heart is not me or request.member_epoch != self.epoch or self.lost:
             return 0.0  # another one has left or lost the membership meanwhile
         if answer.error is not None:
@@ -283,7 +253,7 @@ class AssignedSession:
             self._lost()
             return 0.0
         if issubclass(error, RetriableError) or error in (UnknownMemberIdError, FencedMemberEpochError):
-            return self._pause
+            return self._backoff
         if error in (GroupAuthorizationFailedError, GroupMaxSizeReachedError):
             self._fail(error(self._group))
         elif error in (FencedInstanceIdError, UnreleasedInstanceIdError):
@@ -320,7 +290,3 @@ class AssignedSession:
         self._say(LEAVE if self.instance_id is None else LEAVE_STATIC)
         self.epoch, self.assigned, self._given, self._told = JOIN, None, None, None
         self.lost, self.failure, self.owned = False, None, frozenset()
-
-    def _leave_if_possible(self) -> None:
-        with suppress(BrokerStoppedError):
-            self._leave()
