@@ -60,8 +60,12 @@ def consumer_heartbeat(group: str, topic: str, epoch: int = 0) -> Any:
 
 
 def error_code(answer: Any) -> int:
-    """That of the answer, or of the only group in it."""
-    return int(answer.error_code if hasattr(answer, "error_code") else answer.groups[0].error_code)
+    """That of the answer, or of the first thing in it that has one: a group, a topic's partition."""
+    while not hasattr(answer, "error_code"):
+        answer = next(
+            getattr(answer, part)[0] for part in ("groups", "results", "partitions") if hasattr(answer, part)
+        )
+    return int(answer.error_code)
 
 
 def version_of(request: Any) -> int:

@@ -216,6 +216,7 @@ def test_offsets_begin_a_transaction(producer: Producer) -> None:
     assert [producer.offset(7), producer.state()] == ["InvalidProducerEpoch", "Empty 0"]
     assert producer.offset(0, generation_id=4, member_id="nobody") == "IllegalGeneration"
     assert [producer.offset(0), producer.state(), producer.end(0, COMMIT)] == ["noted", "Ongoing 0", "1"]
+    assert producer.state() == "CompleteCommit 1"  # Apache Kafka takes offsets until its markers are written
     assert producer.offset(0, version=4) == "InvalidProducerEpoch"
 
 
@@ -248,6 +249,36 @@ def test_a_newer_producer_fences_an_older_one(producer: Producer) -> None:
 def test_a_producer_takes_the_next_epoch_in_a_transaction(producer: Producer) -> None:
     assert [producer.write(0, 0), producer.init(0), producer.init(0), producer.state()] == [
         *("written", "1", "1", "Empty 1")
+    ]
+
+
+def test_a_producer_with_another_epoch_is_refused_and_ends_what_is_open(producer: Producer) -> None:
+    assert [producer.write(0, 0), producer.init(7), producer.state()] == [
+        *("written", "ProducerFenced", "CompleteAbort 1")
+    ]
+    assert [producer.write(0, 1), producer.end(0, COMMIT), producer.end(0, ABORT)] == [
+        *("InvalidProducerEpoch", "InvalidTxnState", "1")
+    ]
+    assert [producer.init(7), producer.state()] == ["ProducerFenced", "CompleteAbort 1"]  # nothing is open
+    assert [producer.init(0), producer.write(1, 0)] == ["1", "written"]
+    assert [producer.init(0), producer.state(), producer.init(0)] == [  # also the epoch before
+        *("ProducerFenced", "CompleteAbort 2", "ProducerFenced")
+    ]
+    assert [producer.init(1), producer.state(), producer.end(1, COMMIT)] == ["2", "Empty 2", "ProducerFenced"]
+    own = producer.producer_id
+    assert producer.write(2, 0) == "written"
+    producer.producer_id += 77_777
+    assert producer.init(2) == "ProducerFenced"
+    producer.producer_id = own
+    assert [producer.state(), producer.end(2, COMMIT)] == ["Ongoing 2", "3"]
+
+
+def test_an_older_client_is_refused_with_another_epoch_alike(producer: Producer) -> None:
+    assert [producer.add(0), producer.write(0, 0, version=11), producer.init(5), producer.state()] == [
+        *("added", "written", "ProducerFenced", "CompleteAbort 1")
+    ]
+    assert [producer.end(0, COMMIT, 4), producer.init(0), producer.state()] == [
+        *("ProducerFenced", "1", "Empty 1")
     ]
 
 
