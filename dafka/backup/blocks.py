@@ -55,11 +55,22 @@ def read(repository: Repository, blocks: Iterable[Block]) -> Iterator[bytes]:
 def check(repository: Repository, blocks: Iterable[Block], note: Callable[[str, str], object]) -> None:
     """Call ``note(place, cause)`` for each block that is not what was written."""
     for block in blocks:
+        cause = damage(repository, block)
+        if cause:
+            note(place(repository, block), cause)
+
+
+def damage(repository: Repository, block: Block) -> str:
+    """What is wrong with a block, or nothing."""
+    try:
         content = _content(repository, block)
-        if content is None:
-            note(place(repository, block), "it is missing")
-        elif hashlib.sha256(content).hexdigest() != block[0]:
-            note(place(repository, block), "its checksum (SHA-256) does not match its bytes")
+    except OSError as error:  # of a disk that is dying
+        return f"it cannot be read: {error.strerror}"
+    if content is None:
+        return "it is missing"
+    if hashlib.sha256(content).hexdigest() == block[0]:
+        return ""
+    return "its checksum (SHA-256) does not match its bytes"
 
 
 def place(repository: Repository, block: Block) -> str:

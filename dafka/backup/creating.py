@@ -10,8 +10,9 @@ from contextlib import closing
 from crc32c import crc32c
 
 from dafka.backup import blocks
+from dafka.backup.checking import damage
 from dafka.backup.errors import BackupError
-from dafka.backup.repository import BACKUPS, BLOCKS, VALUES, Manifest, Repository, open_new
+from dafka.backup.repository import BLOCKS, VALUES, Manifest, Repository, open_new
 from dafka.backup.source import Source, ValueFile
 from dafka.log.chunk import decode_chunk
 
@@ -22,9 +23,17 @@ LEFT_BYTES = 32 * 1024 * 1024
 """So little is copied while the transaction is held, unless more is written than can be copied."""
 
 
-def create(data: str, folder: str, *, say: Callable[[str], object] = lambda _: None) -> Manifest:
+PARTS = 10
+"""What earlier backups have is read and compared in so many parts, one with each backup."""
+
+
+def create(
+    data: str, folder: str, *, check_all: bool = False, say: Callable[[str], object] = lambda _: None
+) -> Manifest:
     """Back up the log in ``data``, which may be open, to ``folder``, which is made if it is missing.
 
+    Of what the backup before has already, a tenth is read and compared, another one with each backup, or
+    everything with ``check_all``; what is damaged there is copied again.
     ``say(text)`` tells what goes on. After an interruption the next call takes up the values that are there.
     Raises the errors of :mod:`dafka.backup.errors`, NotALogError, LogVersionError, LogOpenError.
     """
@@ -37,11 +46,13 @@ def create(data: str, folder: str, *, say: Callable[[str], object] = lambda _: N
         repository = Repository.made(folder)
         with repository.locked():
             repository.clear()
-            return _Creation(source, repository, say).run()
+            return _Creation(source, repository, check_all, say).run()
 
 
 class _Creation:
-    def __init__(self, source: Source, repository: Repository, say: Callable[[str], object]) -> None:
+    def __init__(
+        self, source: Source, repository: Repository, check_all: bool, say: Callable[[str], object]
+    ) -> None:
         self._source = source
         self._repository = repository
         self._say = say
@@ -55,8 +66,11 @@ class _Creation:
         known = [] if self._before is None else self._before.damaged
         self._damaged = {text.partition(":")[0].removeprefix("values/"): text for text in known}
         self._new_bytes = 0
+        self._part = 0 if self._before is None else (self._before.checked + 1) % PARTS
+        self._check_all = check_all
 
     def run(self) -> Manifest:
+        self._check_values()
         self._copy_most()
         missing: set[str] = set()
         while True:
@@ -73,6 +87,27 @@ class _Creation:
                 return self._finish(
                     path, taken, [file for file in files if file.name not in gone], gone, partitions
                 )
+
+    def _is_checked(self, digits: str) -> bool:
+        """Whether what has this name is read and compared before it is reused."""
+        return self._check_all or crc32c(digits.encode()) % PARTS == self._part
+
+    def _check_values(self) -> None:
+        """Have values that have become damaged in the folder copied again."""
+        for name, (size, checksum) in list(self._checksums.items()):
+            if not self._is_checked(name):
+                continue
+            cause = damage(self._repository, name, size, checksum)
+            if cause:
+                self._say(f"{self._repository.path(VALUES, name)}: {cause}; it is copied again if it can be")
+                del self._checksums[name]
+
+    def _is_rotten(self, block: blocks.Block) -> bool:
+        """Whether a block of an earlier backup cannot be reused."""
+        cause = blocks.damage(self._repository, block) if self._is_checked(block[0]) else ""
+        if cause:
+            self._say(f"{blocks.place(self._repository, block)} {cause}; earlier backups need it")
+        return bool(cause)
 
     def _copy_most(self) -> None:
         """Copy files without holding a transaction: some may be deleted meanwhile."""
@@ -97,8 +132,11 @@ class _Creation:
         """Whether a killed process has copied it already, and wholly."""
         if self._left.get(file.name) != file.size:
             return False
-        with open(self._repository.path(VALUES, file.name), "rb") as opened:
-            content = opened.read()
+        try:
+            with open(self._repository.path(VALUES, file.name), "rb") as opened:
+                content = opened.read()
+        except OSError:  # of a disk that is dying: it is copied anew
+            return False
         if _damage(file, content):
             return False
         self._checksums[file.name] = file.size, crc32c(content)
@@ -108,9 +146,9 @@ class _Creation:
         content = self._source.read(file)
         if content is None:
             return False
-        damage = _damage(file, content)
-        if damage:
-            self._damaged[file.name] = f"values/{file.name}: {damage}"
+        cause = _damage(file, content)
+        if cause:
+            self._damaged[file.name] = f"values/{file.name}: {cause}"
         with self._repository.unfinished("value") as path:
             with open_new(path) as output:
                 output.write(content)
@@ -122,10 +160,14 @@ class _Creation:
     def _finish(
         self, path: str, taken: float, files: list[ValueFile], gone: set[str], partitions: int
     ) -> Manifest:
-        name = self._name(taken)
+        name = self._repository.next_name(taken)
         packs = _sizes(self._repository.path(BLOCKS))
         before = () if self._before is None else self._before.blocks
-        known = [block for block in before if packs.get(block[1], 0) >= block[2] + block[3]]
+        known = [
+            block
+            for block in dict.fromkeys(before)
+            if packs.get(block[1], 0) >= block[2] + block[3] and not self._is_rotten(block)
+        ]
         stored, new = blocks.store(self._repository, path, name, known)
         values = [(file.name, *self._checksums[file.name]) for file in files]
         manifest = Manifest(
@@ -140,21 +182,10 @@ class _Creation:
             values=values,
             damaged=[f"values/{one}: it is missing" for one in sorted(gone)]
             + [self._damaged[file.name] for file in files if file.name in self._damaged],
+            checked=self._part,
         )
         self._repository.write(manifest)
         return manifest
-
-    def _name(self, taken: float) -> str:
-        """The time, with a number behind it for the second one of a second."""
-        name = stem = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(taken))
-        number = 1
-        while any(
-            os.path.exists(self._repository.path(*place))
-            for place in ((BACKUPS, name + ".json"), (BLOCKS, name + ".pack"))
-        ):
-            number += 1
-            name = f"{stem}-{number}"
-        return name
 
 
 def _damage(file: ValueFile, content: bytes) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from dafka.backup.errors import BackupDamagedError, BackupError
 from dafka.backup.repository import BACKUPS, BLOCKS, VALUES, Repository, sync
 
 
 def prune(repository: Repository, keep: int) -> tuple[list[str], int]:
     """Keep the newest ``keep`` backups: (names of those that were deleted, octets that were freed).
 
-    Lists of backups go first, so that a process that is killed leaves no backup with something missing.
-    Raises BackupDamagedError, before anything is deleted, if one of those that stay cannot be read.
+    Lists of backups go first, so that a process that is killed leaves no backup with something missing; what
+    it leaves is deleted by the next call. Raises BackupDamagedError, before anything is deleted, if one of
+    those that stay cannot be read, and BackupError if something cannot be deleted.
     """
     with repository.locked():
         names = repository.names()
@@ -22,13 +24,25 @@ def prune(repository: Repository, keep: int) -> tuple[list[str], int]:
         needed_values: set[str] = set()
         needed_packs: set[str] = set()
         for name in kept:
-            manifest = repository.read(name)
+            try:
+                manifest = repository.read(name)
+            except BackupDamagedError as error:
+                raise BackupDamagedError(
+                    f"{str(error).partition(';')[0]}, so that it is not known what it needs, and nothing is "
+                    "deleted: delete this file if you give that backup up"
+                ) from None
             needed_values.update(value[0] for value in manifest.values)
             needed_packs.update(block[1] for block in manifest.blocks)
-        for name in gone:
-            os.unlink(repository.path(BACKUPS, name + ".json"))
-        sync(repository.path(BACKUPS))
-        freed = _delete(repository, VALUES, needed_values) + _delete(repository, BLOCKS, needed_packs)
+        try:
+            for name in gone:
+                os.unlink(repository.path(BACKUPS, name + ".json"))
+            sync(repository.path(BACKUPS))
+            freed = _delete(repository, VALUES, needed_values) + _delete(repository, BLOCKS, needed_packs)
+        except OSError as error:
+            raise BackupError(
+                f"{error.filename or repository.folder} cannot be deleted: {error.strerror}; backups that "
+                "stay are whole, and the same command goes on"
+            ) from error
     return gone, freed
 
 

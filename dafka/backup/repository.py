@@ -21,6 +21,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -62,6 +63,8 @@ class Manifest:
     """Name, octets and CRC-32C of each value's file."""
     damaged: list[str] = field(default_factory=list)
     """What was damaged or missing in the log already."""
+    checked: int = 0
+    """Which part of what was reused was read and compared; the next backup takes the next part."""
 
 
 class Repository:
@@ -130,7 +133,7 @@ class Repository:
     # Backups
 
     def names(self) -> list[str]:
-        """The names of all backups, oldest first."""
+        """The names of all backups, in the order in which they were made."""
         with suppress(FileNotFoundError):
             found = [
                 name.removesuffix(".json")
@@ -217,6 +220,15 @@ class Repository:
             with suppress(BackupDamagedError):  # which blocks are needed is not known then
                 for name in strange - {block[1] for one in named for block in self.read(one).blocks}:
                     os.unlink(self.path(BLOCKS, name))
+
+    def next_name(self, taken: float) -> str:
+        """The name of a backup of that time. A clock may be set back: a name is behind all others even so."""
+        stem, number = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(taken)), 1
+        there = {name.removesuffix(".pack") for name in os.listdir(self.path(BLOCKS))} | set(self.names())
+        last = max(map(_order, filter(_NAME.fullmatch, there)), default=("", 0))
+        if stem <= last[0]:
+            stem, number = last[0], last[1] + 1
+        return stem if number == 1 else f"{stem}-{number}"
 
     def free_bytes(self) -> int:
         return shutil.disk_usage(self.folder).free

@@ -20,6 +20,7 @@ from dafka.backup.checking import damage
 from dafka.backup.errors import BackupDamagedError, BackupError, BackupLockedError, RestoreTargetError
 from dafka.backup.repository import VALUES, Manifest, Repository, open_new, sync
 from dafka.log import LogLockedError
+from dafka.log.boot import note_restored
 from dafka.log.layout import DATABASE
 from dafka.log.lock import LOCK_NAME, FolderLock
 from dafka.log.values import VALUES as LOG_VALUES
@@ -131,6 +132,7 @@ def _fill(
     else:
         sync(values)
     _put(part, os.path.join(work, DATABASE), blocks.read(repository, manifest.blocks))
+    note_restored(work)
     sync(work)
 
 

@@ -2,67 +2,34 @@
 
 from __future__ import annotations
 
+import builtins
+import errno
 import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
+from backup.filled import append, damages, drop
 from log.expecting import expect_undamaged
 from log.messages import ADDRESS
 
-from dafka.backup import blocks
 from dafka.backup.checking import check
-from dafka.backup.creating import create
+from dafka.backup.creating import PARTS, create
 from dafka.backup.errors import (
     BackupDamagedError,
     BackupError,
     BackupLockedError,
     NoSuchBackupError,
     NotABackupError,
-    RestoreTargetError,
 )
 from dafka.backup.pruning import prune
 from dafka.backup.repository import FORMAT, MARK, Repository
-from dafka.backup.restoring import SUFFIX, restore
+from dafka.backup.restoring import restore
 from dafka.backup.source import Source
 from dafka.log import Log, LogError, NotALogError
 from dafka.log.limits import FILE_BYTES
-from dafka.log.lock import FolderLock
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> str:
-    """A log with some small values, and two files."""
-    folder = str(tmp_path / "data")
-    append(folder, b"one", 2)
-    return folder
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> str:
-    return str(tmp_path / "backups")
-
-
-def append(data: str, topic: bytes, files: int) -> None:
-    with Log(data) as log:
-        partition = log.partition(topic, ADDRESS)
-        for _ in range(files):
-            log.write([(partition, [os.urandom(2 * FILE_BYTES)])])
-        log.write([(partition, [b"small", b"values"])], {("table", "key"): 5})
-
-
-def drop(data: str, topic: bytes) -> None:
-    with Log(data) as log:
-        log.drop(log.partition(topic, ADDRESS))
-        log.write([], collect_bytes=2**30)
-
-
-def damages(folder: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    repository = Repository(folder)
-    check(repository, repository.names(), lambda *damage: found.append(damage))
-    return found
 
 
 def test_what_is_restored_is_what_was_there_octet_by_octet(data: str, folder: str, tmp_path: Path) -> None:
@@ -84,105 +51,6 @@ def test_nobody_else_can_read_backups(data: str, folder: str) -> None:
     create(data, folder)
     for path in [Path(folder), *Path(folder).rglob("*")]:
         assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
-
-
-@pytest.mark.parametrize("there", ["file", "folder", "link"])
-def test_a_restore_overwrites_nothing(data: str, folder: str, tmp_path: Path, there: str) -> None:
-    create(data, folder)
-    target = tmp_path / "target"
-    if there == "file":
-        target.write_bytes(b"mine")
-    elif there == "folder":
-        target.mkdir()
-        (target / "mine").touch()
-    else:
-        target.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(RestoreTargetError, match="overwrites nothing"):
-        restore(folder, str(target))
-    assert not os.path.exists(str(target) + SUFFIX)
-
-
-def test_what_comes_to_the_place_of_a_restore_meanwhile_stays(
-    data: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    create(data, folder)
-    target, reading = tmp_path / "target", blocks.read
-
-    def read(*arguments: object) -> object:
-        target.mkdir()
-        (target / "mine").touch()
-        return reading(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(blocks, "read", read)
-    with pytest.raises(RestoreTargetError):
-        restore(folder, str(target))
-    assert os.listdir(target) == ["mine"]
-
-
-def test_an_empty_folder_is_filled(data: str, folder: str, tmp_path: Path) -> None:
-    create(data, folder)
-    (tmp_path / "target").mkdir()
-    restore(folder, str(tmp_path / "target"))
-    expect_undamaged(tmp_path / "target")
-
-
-def test_two_restores_to_one_place_do_not_meet(data: str, folder: str, tmp_path: Path) -> None:
-    create(data, folder)
-    work = str(tmp_path / "target") + SUFFIX
-    os.mkdir(work)
-    lock = FolderLock(work)
-    with pytest.raises(BackupLockedError, match="restoring"):
-        restore(folder, str(tmp_path / "target"))
-    lock.release()
-
-
-def test_what_a_restore_needs_for_its_work_is_not_taken_from_anybody(
-    data: str, folder: str, tmp_path: Path
-) -> None:
-    create(data, folder)
-    work = tmp_path / ("target" + SUFFIX)
-    work.mkdir()
-    (work / "mine").touch()
-    with pytest.raises(RestoreTargetError, match="mine"):
-        restore(folder, str(tmp_path / "target"))
-    assert (work / "mine").exists()
-
-
-def test_a_log_whose_name_looks_like_a_restore_is_not_taken_for_one(
-    data: str, folder: str, tmp_path: Path
-) -> None:
-    create(data, folder)
-    other = tmp_path / ("target" + SUFFIX)
-    restore(folder, str(other))
-    append(data, b"new", 1)
-    create(data, folder)
-    before = {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
-    with pytest.raises(RestoreTargetError, match="move it away"):
-        restore(folder, str(tmp_path / "target"))
-    assert {path: path.read_bytes() for path in other.rglob("*") if path.is_file()} == before
-
-
-def test_a_restore_deletes_nothing_behind_a_link(data: str, folder: str, tmp_path: Path) -> None:
-    create(data, folder)
-    (tmp_path / "others" / "values").mkdir(parents=True)
-    (tmp_path / "others" / "values" / "mine").touch()
-    (tmp_path / ("target" + SUFFIX)).symlink_to(tmp_path / "others")
-    with pytest.raises(RestoreTargetError, match="not this user's folder"):
-        restore(folder, str(tmp_path / "target"))
-    assert (tmp_path / "others" / "values" / "mine").exists()
-
-
-def test_a_restore_of_another_backup_takes_nothing_of_one_that_was_begun(
-    data: str, folder: str, tmp_path: Path
-) -> None:
-    first = create(data, folder)
-    append(data, b"two", 1)
-    create(data, folder)
-    work = tmp_path / ("target" + SUFFIX)
-    (work / "restored" / "values").mkdir(parents=True)
-    (work / "restored" / "values" / ("0" * 32 + ".val")).write_bytes(b"of another one")
-    restore(folder, str(tmp_path / "target"), first.name)
-    expect_undamaged(tmp_path / "target")
 
 
 def test_each_damage_of_a_value_is_found_and_no_broken_folder_is_restored(
@@ -216,6 +84,61 @@ def test_the_next_backup_mends_what_has_gone_from_the_folder(data: str, folder: 
     create(data, folder)
     restore(folder, str(tmp_path / "target"))
     expect_undamaged(tmp_path / "target")
+
+
+def rot(path: Path) -> None:
+    """Change an octet of a file, and neither its size nor its times."""
+    content, times = bytearray(path.read_bytes()), path.stat()
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_what_has_become_damaged_in_the_folder_is_told_and_copied_again(data: str, folder: str) -> None:
+    made = create(data, folder)
+    values = [Path(folder) / "values" / name for name, _, _ in made.values]
+    for path in [*values, *(Path(folder) / "blocks").iterdir()]:
+        rot(path)
+    said: list[str] = []
+    second = create(data, folder, check_all=True, say=said.append)
+    assert all(any(str(path) in line for line in said) for path in values)
+    assert any("earlier backups need it" in line for line in said)
+    found: list[tuple[str, str]] = []
+    check(Repository(folder), [second.name], lambda *damage: found.append(damage))
+    assert found == [] and second.damaged == []
+
+
+def test_what_the_disk_cannot_read_any_more_is_copied_again(
+    data: str, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = create(data, folder)
+    (pack,) = (Path(folder) / "blocks").iterdir()
+    bad = {(str(path), path.stat().st_ino) for path in [pack, *(Path(folder) / "values").iterdir()]}
+    real = builtins.open
+
+    def opened(path: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(path, str) and os.path.exists(path) and (path, os.stat(path).st_ino) in bad:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return real(path, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "open", opened)
+    assert {cause for _, cause in damages(folder)} == {"it cannot be read: Input/output error"}
+    second = create(data, folder, check_all=True)
+    found: list[tuple[str, str]] = []
+    check(Repository(folder), [second.name], lambda *damage: found.append(damage))
+    assert found == [] and second.new_bytes >= made.bytes // 2
+
+
+def test_damage_is_found_within_as_many_backups_as_there_are_parts(data: str, folder: str) -> None:
+    made = create(data, folder)
+    values = [Path(folder) / "values" / name for name, _, _ in made.values]
+    for path in values:
+        rot(path)
+    said: list[str] = []
+    parts = [create(data, folder, say=said.append).checked for _ in range(PARTS)]
+    assert sorted(parts) == list(range(PARTS))
+    assert len([line for line in said if "is copied again" in line]) == len(values)
+    assert damages(folder) == []
 
 
 def test_damaged_blocks_and_lists_are_found(data: str, folder: str, tmp_path: Path) -> None:
@@ -275,9 +198,31 @@ def test_nothing_is_deleted_while_a_backup_that_stays_cannot_be_read(data: str, 
     create(data, folder)
     second = create(data, folder)
     (Path(folder) / "backups" / (second.name + ".json")).write_bytes(b"{}")
-    with pytest.raises(BackupDamagedError):
+    with pytest.raises(BackupDamagedError, match=r"json is damaged: .*nothing is deleted: delete this file"):
         prune(Repository(folder), 1)
     assert len(Repository(folder).names()) == 2
+
+
+def test_what_cannot_be_deleted_is_named_and_the_next_call_goes_on(
+    data: str, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(data, folder)
+    drop(data, b"one")
+    kept = create(data, folder)
+    unlink = os.unlink
+
+    def refuse(path: str, **options: object) -> None:
+        if os.path.basename(os.path.dirname(path)) == "values":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        unlink(path, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    with pytest.raises(BackupError, match=r"values/.* cannot be deleted: Permission denied"):
+        prune(Repository(folder), 1)
+    assert Repository(folder).names() == [kept.name] and damages(folder) == []
+    monkeypatch.undo()
+    assert prune(Repository(folder), 1)[1] > 0
+    assert os.listdir(Path(folder) / "values") == []
 
 
 def test_one_process_writes_to_a_folder_of_backups(data: str, folder: str) -> None:
@@ -330,7 +275,7 @@ def test_folders_of_something_else_are_refused_and_stay_as_they_are(data: str, t
     }
 
 
-def test_folders_that_are_no_logs_are_not_backed_up(folder: str, tmp_path: Path) -> None:
+def test_folders_that_are_not_logs_are_not_backed_up(folder: str, tmp_path: Path) -> None:
     empty, other = tmp_path / "empty", tmp_path / "other"
     for one in (empty, other):
         one.mkdir()
@@ -397,6 +342,20 @@ def test_backups_of_one_second_are_in_order(data: str, folder: str, monkeypatch:
     monkeypatch.setattr("dafka.backup.creating.time.time", lambda: 1_800_000_000.5)
     made = [create(data, folder).name for _ in range(11)]
     assert Repository(folder).names() == made
+
+
+def test_a_clock_that_is_set_back_changes_no_order(
+    data: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    for number, now in enumerate((1_800_000_000, 1_700_000_000, 1_750_000_000, 1_900_000_000)):
+        monkeypatch.setattr("dafka.backup.creating.time.time", lambda now=now: now)
+        append(data, b"topic %d" % number, 1)
+        made.append(create(data, folder))
+    assert Repository(folder).names() == [one.name for one in made]
+    assert made[1].taken == "2023-11-14T22:13:20Z", "when it was taken is told as the clock had it"
+    assert prune(Repository(folder), 2)[0] == [one.name for one in made[:2]]
+    assert restore(folder, str(tmp_path / "target")) == made[-1]
 
 
 def test_a_killed_process_leaves_no_half_a_mark(data: str, folder: str) -> None:
