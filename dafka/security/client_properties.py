@@ -63,7 +63,7 @@ def client_security(properties: Mapping[str, str]) -> ClientSecurity:
     """What properties say; those of NAMES are read. Raises :class:`TlsError` and :class:`SaslError`."""
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
-        raise SaslError(f"security.protocol={protocol!r} is none of {', '.join(PROTOCOLS)}")
+        raise SaslError(f"security.protocol={protocol!r} is not one of {', '.join(PROTOCOLS)}")
     tls = _tls(properties) if protocol in ("SSL", "SASL_SSL") else None
     return ClientSecurity(protocol, tls, _sasl(properties) if protocol.startswith("SASL_") else None)
 
@@ -108,7 +108,7 @@ def _tls(properties: Mapping[str, str]) -> ClientTls:
 def _sasl(properties: Mapping[str, str]) -> ClientSasl:
     mechanism = properties.get("sasl.mechanism")
     if mechanism not in MECHANISMS:
-        raise SaslError(f"sasl.mechanism={mechanism!r} is none of {', '.join(MECHANISMS)}")
+        raise SaslError(f"sasl.mechanism={mechanism!r} is not one of {', '.join(MECHANISMS)}")
     if mechanism == OAUTHBEARER:
         return ClientSasl(mechanism=mechanism, options={"sasl_oauth_token_provider": _token(properties)})
     config = properties.get("sasl.jaas.config", "")

@@ -67,7 +67,7 @@ def _of_peer(side: int, options: PeerTls | None) -> ssl.SSLContext:
         _trust(context, options.cafile)
     if options.capath is not None:
         if not os.path.isdir(options.capath):
-            raise TlsError(f"capath={os.fspath(options.capath)!r} is no folder")
+            raise TlsError(f"capath={os.fspath(options.capath)!r} is not a folder")
         context.load_verify_locations(capath=options.capath)
     return context
 

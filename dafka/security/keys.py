@@ -262,7 +262,7 @@ def allow_node(folder: Path, name: str, node: Node) -> None:
     Raises KeyFolderError.
     """
     if not _NODE.fullmatch(name) or name == SERVER:
-        raise KeyFolderError(f"{name!r:.120} is no name of a node")
+        raise KeyFolderError(f"{name!r:.120} cannot be the name of a node")
     own = folder / f"{name}{PUBLIC}"
     read_public(own)
     listed = folder / ALLOWED / f"{name}{PUBLIC}"

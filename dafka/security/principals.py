@@ -48,7 +48,7 @@ def parse_rules(text: str) -> tuple[Rule, ...]:
     while position < len(text):
         found = _RULE.match(text, position)
         if found is None:
-            raise TlsError(f"principal_rules={text!r}: {text[position:]!r} is no rule")
+            raise TlsError(f"principal_rules={text!r}: {text[position:]!r} is not a rule")
         position = found.end()
         if found["default"]:
             rules.append(Rule(None))
@@ -57,7 +57,7 @@ def parse_rules(text: str) -> tuple[Rule, ...]:
             pattern = re.compile(_without_slashes(found["pattern"]))
         except re.error as error:
             raise TlsError(
-                f"principal_rules={text!r}: {found['pattern']!r} is no pattern: {error}"
+                f"principal_rules={text!r}: {found['pattern']!r} is not a pattern: {error}"
             ) from error
         rules.append(Rule(pattern, _replacement(found["text"], pattern.groups), found["case"]))
     return tuple(rules) or (Rule(None),)

@@ -44,7 +44,7 @@ class Renewed:
         return self._context
 
     def principal(self, certificate: Mapping[str, Any] | None) -> str:
-        """Who shows this certificate, from ``getpeercert()``. Raises :class:`TlsError` if no rule says it."""
+        """The principal of a certificate of ``getpeercert()``. Raises :class:`TlsError` if no rule fits."""
         if not certificate:
             return ANONYMOUS
         name = subject(certificate)

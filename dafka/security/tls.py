@@ -43,7 +43,7 @@ class ServerTls:
         if self.client_auth not in get_args(ClientAuth):
             raise TlsError(f"client_auth is one of {get_args(ClientAuth)}, not {self.client_auth!r}")
         if self.client_auth != "none" and self.cafile is None:
-            raise TlsError(f"client_auth={self.client_auth!r} needs cafile: who signs clients' certificates")
+            raise TlsError(f"client_auth={self.client_auth!r} needs cafile: the clients' authority")
         parse_rules(self.principal_rules)
 
     @property

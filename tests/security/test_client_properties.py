@@ -53,7 +53,7 @@ def test_a_token_is_read_from_its_file(tmp_path):
     [
         ({"security.protocol": "TLS"}, SaslError, "security.protocol='TLS'"),
         ({"security.protocol": "SASL_SSL"}, SaslError, "sasl.mechanism=None"),
-        ({**LOGIN, "sasl.mechanism": "GSSAPI"}, SaslError, "'GSSAPI' is none of"),
+        ({**LOGIN, "sasl.mechanism": "GSSAPI"}, SaslError, "'GSSAPI' is not one of"),
         ({**LOGIN, "sasl.jaas.config": "alice:secret"}, SaslError, "LoginModule"),
         ({**LOGIN, "sasl.jaas.config": JAAS.rstrip(";")}, SaslError, "LoginModule"),
         ({**LOGIN, "sasl.jaas.config": f"{MODULE} username=secret;"}, SaslError, "LoginModule"),

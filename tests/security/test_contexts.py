@@ -69,7 +69,7 @@ def test_peers_show_certificates_both_of_them(tmp_path: Path) -> None:
     for change in ({}, {"cafile": ""}):
         with pytest.raises(TlsError, match="a CA that signs"):
             PeerTls(**files, **change)
-    with pytest.raises(TlsError, match=r"capath='none' is no folder"):
+    with pytest.raises(TlsError, match=r"capath='none' is not a folder"):
         of_peers(PeerTls(**files, capath="none"))
 
 

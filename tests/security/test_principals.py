@@ -31,7 +31,7 @@ def test_the_first_rule_that_matches_makes_the_name(rules, name):
 
 
 @pytest.mark.parametrize("rules", ["RULE:", "RULE:(/x/", "default", "RULE:a/b/X", "RULE:a/b"])
-def test_what_is_no_rule_is_named(rules):
+def test_anything_but_a_rule_is_named(rules):
     with pytest.raises(TlsError, match="principal_rules="):
         parse_rules(rules)
 

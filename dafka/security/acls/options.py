@@ -25,7 +25,7 @@ class ServerAcls:
         users = (given,) if isinstance(given, str) else tuple(given)
         for user in users:
             if not isinstance(user, str) or not user.strip().partition(":")[2]:
-                raise AclError(f"super_users={given!r}: {user!r} is no principal, as User:admin is one")
+                raise AclError(f"super_users={given!r}: {user!r} is not a principal, as User:admin is one")
         object.__setattr__(self, "super_users", tuple(user.strip() for user in users))
 
 

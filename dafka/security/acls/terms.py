@@ -137,6 +137,15 @@ class AclFilter(NamedTuple):
         """Whether a field is none that there is."""
         return 0 in (self.resource_type, self.pattern, self.operation, self.permission)
 
+    @property
+    def only(self) -> Acl | None:
+        """The one entry that can be meant, if there is only one."""
+        if self.pattern not in (PatternType.LITERAL, PatternType.PREFIXED) or None in self:
+            return None
+        if self.resource_type is ResourceType.ANY or self.operation is Operation.ANY:
+            return None
+        return None if self.permission is Permission.ANY else Acl(*self)  # type: ignore[arg-type]
+
     def takes(self, acl: Acl) -> bool:
         """Whether this entry is meant."""
         if self.resource_type not in (ResourceType.ANY, acl.resource_type):
@@ -164,7 +173,7 @@ class AclFilter(NamedTuple):
 
 
 def why_none(acl: Acl) -> str:
-    """Why this can be no entry, in Kafka's words; empty: it can."""
+    """Why this cannot be an entry, in Kafka's words; empty: it can."""
     if acl.resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
         return f"Invalid resourceType {acl.resource_type.name}"
     if acl.pattern not in (PatternType.LITERAL, PatternType.PREFIXED):

@@ -1,6 +1,6 @@
 """The keys that sign tokens: a JSON Web Key Set (RFC 7517) in a file or at an https address.
 
-What is asked here may wait for a server, so it is asked in a thread.
+Questions here may wait for a server, so they are asked in a thread.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class ServerSasl:
     def __post_init__(self) -> None:
         for one in self.mechanisms:
             if one not in MECHANISMS:
-                raise SaslError(f"mechanisms: {one!r} is none of {', '.join(MECHANISMS)}")
+                raise SaslError(f"mechanisms: {one!r} is not one of {', '.join(MECHANISMS)}")
         if not self.mechanisms:
             raise SaslError(f"mechanisms is empty: give some of {', '.join(MECHANISMS)}")
         if (OAUTHBEARER in self.mechanisms) is (self.tokens is None):

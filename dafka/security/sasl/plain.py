@@ -21,7 +21,7 @@ class PlainExchange:
             authorized, name, password = message.decode().split("\0")
         except ValueError:
             raise AuthenticationError(_REFUSED) from None
-        # Who acts for somebody else needs rights for that, which nobody has.
+        # To act for somebody else takes rights, which nobody has.
         if not name or not password or authorized not in ("", name) or not self._is_password(name, password):
             raise AuthenticationError(_REFUSED, name)
         return Step(b"", Identity(name))

@@ -17,7 +17,7 @@ MECHANISMS = (PLAIN, *SCRAM_MECHANISMS, OAUTHBEARER)
 
 
 class Identity(NamedTuple):
-    """Who a client is, and when that ends (seconds since 1970; None: with its connection)."""
+    """The principal of a client, and when it ends (seconds since 1970; None: with its connection)."""
 
     name: str
     expires: float | None = None

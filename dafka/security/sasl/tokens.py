@@ -61,7 +61,7 @@ class TokenCheck:
             )
             name = claims[options.subject_claim]
             if not isinstance(name, str) or not name.strip() or len(name) > MOST_NAME:
-                raise jwt.InvalidTokenError(f"{options.subject_claim} is no name")
+                raise jwt.InvalidTokenError(f"{options.subject_claim} is not a name")
             missing = set(options.scopes) - _scopes(claims.get(options.scope_claim))
             if missing:
                 raise jwt.InvalidTokenError(f"scope {', '.join(sorted(missing))} is missing")

@@ -12,7 +12,7 @@ def test_super_users_are_principals():
     assert ServerAcls(super_users="User:admin").super_users == ("User:admin",)
     assert ServerAcls(super_users=[" User:a", "User:CN=b,O=c "]).super_users == ("User:a", "User:CN=b,O=c")
     for wrong in ("admin", "User:", ["User:a", ""], [7]):
-        with pytest.raises(AclError, match="is no principal"):
+        with pytest.raises(AclError, match="is not a principal"):
             ServerAcls(super_users=wrong)
 
 

@@ -61,6 +61,14 @@ def test_the_numbers_are_kafkas():
 )
 def test_a_filter_takes(wanted, taken):
     assert {one for one in (READ, PREFIX, EVERY) if wanted.takes(one)} == taken
+    assert wanted.only is None or taken <= {wanted.only}
+
+
+@pytest.mark.parametrize("field", AclFilter._fields)
+def test_a_filter_with_all_fields_takes_one_entry(field):
+    assert AclFilter(*READ).only == READ
+    assert AclFilter(*READ)._replace(**{field: AclFilter._field_defaults[field]}).only is None
+    assert AclFilter(*READ)._replace(pattern=PatternType.MATCH).only is None
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_an_address_is_asked_again_for_an_unknown_key_but_not_each_time(tmp_path
     ],
     ids=["empty", "list", "object", "no keys", "a shared secret", "too long"],
 )
-def test_what_is_no_set_of_public_keys_is_refused(tmp_path, content):
+def test_anything_but_a_set_of_public_keys_is_refused(tmp_path, content):
     (tmp_path / "keys").write_text(content)
     with pytest.raises(SaslError, match="cannot be read"):
         KeySet(tmp_path / "keys")

@@ -10,7 +10,7 @@ from dafka.security import ClientSasl, OAuthTokens, SaslError, ServerSasl
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: ServerSasl(mechanisms=("GSSAPI",)), "'GSSAPI' is none of PLAIN"),
+        (lambda: ServerSasl(mechanisms=("GSSAPI",)), "'GSSAPI' is not one of PLAIN"),
         (lambda: ServerSasl(mechanisms=()), "mechanisms is empty"),
         (lambda: ServerSasl(mechanisms=("OAUTHBEARER",)), "need each other"),
         (lambda: ServerSasl(tokens=OAuthTokens(jwks="a")), "need each other"),

@@ -22,7 +22,7 @@ def test_the_token_is_what_is_in_the_file_now(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "octets", [b"", b" \n", b"secret secret", b"\xff\xfesecret", b"x" * (MOST_OCTETS + 1), None]
 )
-def test_what_is_no_token_is_named_by_its_file_alone(tmp_path: Path, octets: bytes | None) -> None:
+def test_anything_but_a_token_is_named_by_its_file_alone(tmp_path: Path, octets: bytes | None) -> None:
     path = tmp_path / "token"
     if octets is not None:
         path.write_bytes(octets)
