@@ -12,10 +12,18 @@ from dafka.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from dafka.console.console import Console
+    from dafka.console.decoding.options import SchemaRegistry
+    from dafka.console.networks.networks import NetworkOptions
     from dafka.console.options import ConsoleOptions
 
-__all__ = ["Console", "ConsoleOptions"]
+__all__ = ["Console", "ConsoleOptions", "NetworkOptions", "SchemaRegistry"]
 
 __getattr__, __dir__ = lazy_names(
-    globals(), {"Console": "dafka.console.console", "ConsoleOptions": "dafka.console.options"}
+    globals(),
+    {
+        "Console": "dafka.console.console",
+        "ConsoleOptions": "dafka.console.options",
+        "NetworkOptions": "dafka.console.networks.networks",
+        "SchemaRegistry": "dafka.console.decoding.options",
+    },
 )

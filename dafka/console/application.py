@@ -18,6 +18,7 @@ from dafka.console.api import ROUTES
 from dafka.console.desk import Bounds, Desk
 from dafka.console.doors import Doors
 from dafka.console.errors import ApiError
+from dafka.console.networks.networks import Networks
 from dafka.console.openapi import describe
 from dafka.console.routes import Route
 from dafka.console.security import HEADERS, SAFE_METHODS, check_change, check_host, check_site
@@ -32,7 +33,7 @@ _MISSING = {"UnknownTopicOrPartitionError", "GroupIdNotFoundError", "Transaction
 _DENIED = ("AuthorizationFailedError", "ClusterAuthorizationFailedError")
 
 
-def make_application(doors: Doors, bounds: Bounds) -> Flask:
+def make_application(doors: Doors, bounds: Bounds, networks: Networks) -> Flask:
     """The application; ``doors`` decides who may do what, and with which connection to the broker."""
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = limits.BODY
@@ -54,7 +55,7 @@ def make_application(doors: Doors, bounds: Bounds) -> Flask:
 
     def desk() -> Desk:
         connection, user = doors.enter(request.cookies.get(COOKIE))
-        return Desk(connection, bounds, writes=doors.writes, user=user)
+        return Desk(connection, bounds, writes=doors.writes, user=user, networks=networks)
 
     def view(route: Route) -> Callable[..., Response]:
         def answer(**path: str) -> Response:
@@ -110,12 +111,17 @@ def make_application(doors: Doors, bounds: Bounds) -> Flask:
         return response
 
     def health() -> Response:
-        """Whether the broker answers; nothing else is said, because anybody may ask."""
+        """Whether the broker answers, in the words of the metrics' port; no more, because anybody may ask."""
         try:
             doors.check()
         except KafkaError as error:
-            return _json({"status": "down", "error": type(error).__name__}, 503)
-        return _json({"status": "up"})
+            detail = type(error).__name__
+            return _json({"status": "down", "alive": True, "ready": False, "detail": detail}, 503)
+        return _json({"status": "up", "alive": True, "ready": True, "detail": ""})
+
+    def alive() -> Response:
+        """Whether the console answers, whatever the broker does."""
+        return _json({"alive": True})
 
     def static_file(name: str) -> Response:
         response: Response = app.make_response(_file(name))
@@ -141,6 +147,8 @@ def make_application(doors: Doors, bounds: Bounds) -> Flask:
     app.add_url_rule("/api/session", "log_in", log_in, methods=["POST"])
     app.add_url_rule("/api/session", "log_out", log_out, methods=["DELETE"])
     app.add_url_rule("/health", "health", health, methods=["GET"])
+    app.add_url_rule("/health/ready", "ready", health, methods=["GET"])
+    app.add_url_rule("/health/live", "alive", alive, methods=["GET"])
     app.add_url_rule("/static/<path:name>", "static_file", static_file, methods=["GET"])
     app.add_url_rule("/api/<path:name>", "no_such_path", no_such_path, methods=["GET"])
     app.add_url_rule("/<path:name>", "shell", shell, methods=["GET"])
@@ -171,7 +179,7 @@ class _WrongTypeError(ApiError):
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _json(content: Any, status: int = 200) -> Response:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import TracebackType
 
 from dafka.broker.connecting import Connection
 from dafka.console.doors import AccountDoors, Accounts, Doors, OpenDoors
-from dafka.console.front_end import named, serve
+from dafka.console.front_end import named, scheme_of, serve
+from dafka.console.networks.networks import Networks
 from dafka.console.options import ConsoleOptions
 from dafka.hub.hub import get_hub
 
@@ -16,7 +18,7 @@ class Console:
 
     ``connection`` is a :func:`dafka.broker.connect` to the cluster, which stays the caller's. With
     ``accounts`` everybody logs in with an account of the broker, and no connection is needed. Raises OSError
-    if it cannot listen.
+    if it cannot listen, and TlsError.
     """
 
     def __init__(
@@ -26,6 +28,7 @@ class Console:
         accounts: Accounts | None = None,
     ) -> None:
         options = ConsoleOptions() if options is None else options
+        options.warn_if_open()
         self._doors: Doors
         if accounts is None:
             if connection is None:
@@ -33,12 +36,15 @@ class Console:
             self._doors = OpenDoors(connection, writes=options.writes, hosts=options.names)
         else:
             self._doors = AccountDoors(get_hub(), accounts, writes=options.writes, hosts=options.names)
-        self._server = serve(*options.address, self._doors)
+        self._scheme = scheme_of(options.tls)
+        networks = partial(Networks, options.networks)
+        registry = options.schema_registry
+        self._server = serve(*options.address, self._doors, networks, options.tls, registry)
 
     @property
     def url(self) -> str:
         """What a browser is to open."""
-        return f"http://{named(self._server)}/"
+        return f"{self._scheme}://{named(self._server)}/"
 
     def close(self) -> None:
         """Disconnect everybody."""

@@ -8,16 +8,25 @@ from contextlib import contextmanager
 from typing import Any
 
 from gevent.lock import BoundedSemaphore
+from kafka.errors import KafkaError
 
 from dafka.broker.connecting import Connection
+from dafka.broker.interface.admin import Resource, ResourceType
+from dafka.broker.looking.outcomes import RefusedError, check
 from dafka.console import limits
+from dafka.console.decoding.decoder import Decoder
+from dafka.console.decoding.options import SchemaRegistry
+from dafka.console.decoding.registry import Registry
 from dafka.console.errors import BusyError
+from dafka.console.networks.networks import Networks
 
 
 class Bounds:
     """What all requests of a console share: how much may be under way. Made in the console's thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, registry: SchemaRegistry | None = None) -> None:
+        """Raises TlsError."""
+        self.registry = None if registry is None else Registry(registry)
         self.reading = BoundedSemaphore(limits.READERS)
         self.streams = limits.STREAMS
         self.sampling = BoundedSemaphore(1)
@@ -27,11 +36,20 @@ class Bounds:
 class Desk:
     """A broker as whoever asks may use it."""
 
-    def __init__(self, connection: Connection, bounds: Bounds, *, writes: bool, user: str | None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        bounds: Bounds,
+        *,
+        writes: bool,
+        user: str | None,
+        networks: Networks | None = None,
+    ) -> None:
         self._connection = connection
         self._bounds = bounds
         self.writes = writes
         self.user = user
+        self.networks = Networks() if networks is None else networks
 
     @property
     def broker(self) -> Any:
@@ -47,6 +65,26 @@ class Desk:
         """Call a method of the broker's interface; other requests go on meanwhile."""
         return self._connection.call(method, *args, **kwargs)
 
+    def run(self, method: Callable[..., Any], *args: Any) -> Any:
+        """Call something else in the hub."""
+        return self._connection.hub.run(method, *args)
+
+    def check_operator(self) -> None:
+        """An account sees what concerns the whole broker if the broker tells it the broker's own
+        settings, which takes DESCRIBE_CONFIGS of the cluster. Raises RefusedError and KafkaError."""
+        if self.user is not None:
+            resource = Resource(ResourceType.BROKER, "")
+            check({"the settings of all brokers": self.call("describe_configs", {resource: []})[resource]})
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether :meth:`check_operator` would pass."""
+        try:
+            self.check_operator()
+        except (RefusedError, KafkaError):
+            return False
+        return True
+
     def sampled(self, take: Callable[[Desk], Any]) -> Any:
         """What ``take`` makes; all browsers of an account share one that is less than a second old."""
         bounds = self._bounds
@@ -58,6 +96,15 @@ class Desk:
                     bounds.samples.clear()
                 bounds.samples[self.user] = time.monotonic(), sample
             return sample
+
+    def decoder(self, key: str, value: str, seconds: float | None = None) -> Decoder:
+        """What decodes keys and values of one request as whoever asks has chosen."""
+        return Decoder(self._bounds.registry, key, value, seconds)
+
+    @property
+    def has_registry(self) -> bool:
+        """Whether there is a schema registry to ask."""
+        return self._bounds.registry is not None
 
     @contextmanager
     def reading(self) -> Iterator[None]:

@@ -49,7 +49,7 @@ class Doors(ABC):
 
     def log_in(self, user: str, password: str) -> str:
         """The token of a new session. Raises NotLoggedInError for a wrong name or password."""
-        raise ApiError("nobody needs to log in here")
+        raise ApiError("this console needs no login")
 
     def log_out(self, token: str | None) -> None:
         """End a session."""
@@ -116,7 +116,7 @@ class AccountDoors(Doors):
                 return
             except OSError as error:
                 failure = error
-        raise KafkaConnectionError(f"nobody listens at {self._accounts.addresses}: {failure}")
+        raise KafkaConnectionError(f"no broker listens at {self._accounts.addresses}: {failure}")
 
     def log_in(self, user: str, password: str) -> str:
         with self._trying:

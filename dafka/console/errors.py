@@ -13,21 +13,21 @@ class ApiError(DafkaError):
 
 
 class ForbiddenError(ApiError):
-    """What this console, or this account, may not do."""
+    """This console, or this account, may not do that."""
 
     status = 403
     code = "forbidden"
 
 
 class NotLoggedInError(ApiError):
-    """Who asks has to log in first."""
+    """The client has to log in first."""
 
     status = 401
     code = "login"
 
 
 class NotThereError(ApiError):
-    """What was asked for does not exist."""
+    """A topic, group or other thing that does not exist."""
 
     status = 404
     code = "not-found"

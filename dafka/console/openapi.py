@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import dafka
-from dafka.console.routes import Route
+from dafka.console.routes import EVENTS, Route
 from dafka.console.security import CHANGE_HEADER
 
 _ERROR = {
@@ -41,7 +41,7 @@ def describe(routes: Iterable[Route]) -> dict[str, Any]:
         "info": {
             "title": "Dafka console",
             "version": dafka.__version__,
-            "description": "What the console's pages themselves use. Octets that are no text are Base64.",
+            "description": "What the console's pages themselves use. Octets that are not text are Base64.",
         },
         "paths": paths,
         "components": {
@@ -71,7 +71,7 @@ def _operation(route: Route) -> dict[str, Any]:
     if route.is_change:
         header = {"name": CHANGE_HEADER, "in": "header", "required": True, "schema": {"const": "1"}}
         parameters.append(header | {"description": "Says that no other site has asked"})
-    content = {route.stream: {"schema": {"type": "string"}}} if route.stream else None
+    content = {route.stream: {} if route.stream == EVENTS else {"schema": {"type": "string"}}}
     operation: dict[str, Any] = {
         "operationId": route.function.__name__,
         "summary": route.summary,
@@ -79,7 +79,7 @@ def _operation(route: Route) -> dict[str, Any]:
         "responses": {
             "200": {
                 "description": "Done",
-                "content": content or {"application/json": {"schema": route.answer}},
+                "content": content if route.stream else {"application/json": {"schema": route.answer}},
             },
             "414": {"description": "The address is longer than 8 kB"},
             **{status: {"$ref": f"#/components/responses/Error{status}"} for status in _STATUSES},

@@ -1,7 +1,7 @@
 """Routes of the API: each is declared once, and is from then on checked, documented and answered.
 
-A parameter or a body is described by a JSON schema. What the schema does not allow never reaches the function
-of the route, and the same schemas make the OpenAPI description.
+A parameter or a body is described by a JSON schema. Requests that the schema does not allow never reach the
+function of the route, and the same schemas make the OpenAPI description.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ TOPIC: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
 FLAG: Schema = {"type": "boolean"}
 PARTITION: Schema = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 OFFSET: Schema = {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}
+
+EVENTS = "text/event-stream"
+"""Of a stream of server-sent events."""
 
 # For JSON schema 5.0 is an integer; for who counts partitions it is none.
 _Validator = extend(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import gevent
@@ -19,9 +20,14 @@ from gevent.pywsgi import WSGIHandler, WSGIServer
 
 from dafka.console import limits
 from dafka.hub.hub import Waiter
-from dafka.sockets import listening
+from dafka.security.renewing import Renewed
+from dafka.sockets import listening, tls
+from dafka.sockets.errors import HandshakeError
 
 log = logging.getLogger(__name__)
+
+Make = Callable[[ExitStack], Any]
+"""Makes the WSGI application, and leaves with the stack what is to be closed behind it."""
 
 _start_thread = monkey.get_original("_thread", "start_new_thread")
 _STOP_SECONDS = 0.2  # that answers under way may take when the console is closed
@@ -52,12 +58,32 @@ class _Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         super().handle_error(kind, value, trace)
 
 
+class _TlsServer(WSGIServer):  # type: ignore[misc]  # gevent has no types
+    """Each connection begins with a handshake, for which it has a bounded time."""
+
+    renewed: Renewed
+
+    def wrap_socket_and_handle(self, client_socket: Any, address: Any) -> Any:
+        try:
+            secured = tls.handshake(
+                client_socket, self.renewed.context, limits.HANDSHAKE_SECONDS, server_side=True
+            )
+        except HandshakeError as error:  # of one that speaks HTTP without TLS, or says nothing
+            log.debug("no TLS with %s: %s", address, error)
+            return None
+        try:
+            return self.handle(secured, address)
+        finally:
+            listening.close(secured)
+
+
 class Server:
     """Serves from when it is made. Any thread, the hub's too. Raises OSError if it cannot listen."""
 
-    def __init__(self, host: str, port: int, make: Callable[[], Any]) -> None:
-        """``make`` makes the WSGI application, in the thread that serves it."""
+    def __init__(self, host: str, port: int, make: Make, renewed: Renewed | None = None) -> None:
+        """``make`` is called in the thread that serves; ``renewed``: the certificate, None without TLS."""
         self._host, self._port, self._make = host, port, make
+        self._tls = renewed
         self._ready, self._ended = Waiter(), Waiter()
         self._failure: BaseException | None = None
         self._stop: Any = None
@@ -76,19 +102,22 @@ class Server:
     def _run(self) -> None:
         loop = gevent.get_hub().loop
         stopped = gevent.event.Event()
+        rest = ExitStack()
         try:
             try:
                 socket = listening.bind(self._host, self._port)
                 self.address = socket.getsockname()[:2]
                 socket.listen(limits.CONNECTIONS)
-                server = WSGIServer(
+                server = (WSGIServer if self._tls is None else _TlsServer)(
                     socket,
-                    self._make(),
+                    self._make(rest),
                     log=None,
                     error_log=_ToLog(),
                     handler_class=_Handler,
                     spawn=gevent.pool.Pool(limits.CONNECTIONS),
+                    **({} if self._tls is None else {"ssl_context": self._tls.context}),
                 )
+                server.renewed = self._tls
                 server.stop_timeout = _STOP_SECONDS
                 self._stop = loop.async_()
                 self._stop.start(stopped.set)
@@ -102,6 +131,7 @@ class Server:
             server.stop(timeout=_STOP_SECONDS)
             listening.forget(socket)
         finally:
+            rest.close()
             if self._stop is not None:
                 self._stop.close()
             # Before anybody goes on who may end the program: an interpreter that ends while a green thread of

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
 import threading
 from contextlib import contextmanager
-from pathlib import Path
 from uuid import uuid4
 
 import gevent
+import msgpack
 import pytest
 from console.asking import SECONDS
-from console.browsing import launch
+from timing import until
 
 from compat.kafka import KafkaConsumer, KafkaProducer
+from compat.kafka.share import ShareConsumer
 from dafka.console import limits
 from dafka.console.desk import Desk
 from dafka.console.records import searching
@@ -26,38 +28,6 @@ SEARCHED = int(os.environ.get("DAFKA_TEST_SEARCHED", "0"))  # records of a long 
 AXE = os.environ.get("DAFKA_TEST_AXE")  # the file axe.min.js
 
 pytestmark = pytest.mark.xdist_group("browser")  # one browser for all of them
-
-
-@pytest.fixture(scope="module")
-def browser():
-    expect.set_options(timeout=SECONDS * 1000)
-    with sync_api.sync_playwright() as playwright:
-        browser = launch(playwright)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
-def context(browser, shared):
-    """One for all tests: Chromium starts processes for each. The console keeps nothing in a browser."""
-    context = browser.new_context(base_url=shared.console)
-    context.set_default_timeout(SECONDS * 1000)
-    context.new_page().goto("/health")  # stays open, and keeps the process that draws
-    yield context
-    context.close()
-
-
-@pytest.fixture
-def page(context, shared, read_only):
-    page = context.new_page()
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
-    own = (shared.console, read_only.url)
-    page.on("request", lambda one: None if one.url.startswith(own) else problems.append(one.url))
-    yield page
-    page.close()
-    assert [one for one in problems if not one.startswith(("data:", "Failed to load resource"))] == []
 
 
 @pytest.fixture
@@ -143,7 +113,7 @@ def test_records_are_written_and_searched(page, shared, topic):
     page.get_by_role("button", name="Write", exact=True).click()
     page.get_by_label("Key (empty").fill("mine")
     page.get_by_label("Value", exact=True).fill('{"n": 5000}')
-    page.get_by_role("button", name="Write", exact=True).last.click()
+    page.get_by_role("dialog").get_by_role("button", name="Write", exact=True).click()
     expect(page.locator("#records article").first).to_contain_text("mine")
     search = page.get_by_role("textbox", name="Search")
     search.fill("value.n > 998")
@@ -156,6 +126,42 @@ def test_records_are_written_and_searched(page, shared, topic):
     search.fill("key ==")
     page.get_by_role("button", name="Read").click()
     expect(page.get_by_text("something is missing at the end")).to_be_visible()
+
+
+def test_a_record_is_written_again_as_it_was(page, shared, topic):
+    headers = [("h", b"\xff"), ("null", None), ("a=b", b"1\n2")]
+    like = {"key": b"\x00k", "value": "ä".encode() * 3000, "headers": headers, "partition": 1}
+    shared.preload(topic, [like, {"key": "gone", "value": None}])
+    page.goto(f"/topics/{topic}")
+    for key in ("␀k", "gone"):
+        page.locator("article", has_text=key).first.locator("summary").first.click()
+        page.get_by_role("button", name="Write it again").click()
+        page.get_by_role("dialog").get_by_role("button", name="Write", exact=True).click()
+        expect(page.get_by_role("status").get_by_text("Written at")).to_be_visible()
+        expect(page.locator("article", has_text=key)).to_have_count(2)
+        page.reload()
+    first, second = [one for one in shared.records(topic) if one.partition == 1 and one.key == b"\x00k"]
+    assert (first.value, first.headers) == (second.value, second.headers) == (like["value"], headers)
+    assert [one.value for one in shared.records(topic) if one.key == b"gone"] == [None, None]
+
+
+def test_many_records_are_written_and_decoded(page, shared, topic):
+    page.goto(f"/topics/{topic}")
+    page.get_by_role("button", name="Write many").click()
+    packed = base64.b64encode(msgpack.packb({"<b>": ["<i>x</i>", 2**63]})).decode()
+    page.get_by_label("Lines").fill(
+        '{"key": "k1", "value": {"n": 1}}\n\n' + json.dumps({"value_base64": packed})
+    )
+    page.get_by_role("dialog").get_by_role("button", name="Write", exact=True).click()
+    expect(page.get_by_text("2 records are written.")).to_be_visible()
+    record = page.locator("article", has_text="MessagePack")
+    record.locator("summary").first.click()
+    expect(record.locator(".json")).to_contain_text("<i>x</i>")
+    expect(record.locator(".json")).to_contain_text("9223372036854775808")
+    page.get_by_label("Decode values").fill("none")
+    page.get_by_role("button", name="Read").click()
+    expect(page.get_by_text("MessagePack")).to_have_count(0)
+    assert "decode=none" in page.url
 
 
 def test_a_search_shows_its_progress_and_is_stopped(page, shared, topic, monkeypatch):
@@ -268,11 +274,84 @@ def test_a_group_is_reset_after_a_preview(page, shared, topic):
     assert shared.committed(topic)[topic, 0] == 6
 
 
+@contextmanager
+def reading(shared, topic, client):
+    """A member of the group that has the topic's name, which polls until the end."""
+    enough = threading.Event()
+    consumer = KafkaConsumer(
+        topic,
+        bootstrap_servers=shared.bootstrap_servers,
+        group_id=topic,
+        client_id=client,
+        heartbeat_interval_ms=100,
+    )
+
+    def poll():
+        while not enough.is_set():
+            consumer.poll(50)
+        consumer.close()
+
+    polling = threading.Thread(target=poll)
+    polling.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        polling.join()
+
+
+def test_a_rebalance_is_seen(page, shared, topic):
+    owned = page.get_by_role("row").filter(has=page.get_by_role("link", name=topic))
+    with reading(shared, topic, "<b>one</b>"):
+        page.goto("/groups")
+        page.get_by_label("Search").fill(topic)
+        page.get_by_role("link", name=topic).click()
+        expect(page.get_by_text("1 members")).to_be_visible()
+        expect(owned.filter(has_text="<b>one</b>")).to_have_count(3)
+        with reading(shared, topic, "two"):
+            expect(page.get_by_text("2 members")).to_be_visible()
+            expect(owned.filter(has_text="two")).not_to_have_count(0)
+            expect(owned.filter(has_text="<b>one</b>")).not_to_have_count(3)
+        expect(owned.filter(has_text="<b>one</b>")).to_have_count(3)
+
+
+def test_what_an_open_transaction_holds_up_is_seen_and_ended(page, shared, topic):
+    producer = KafkaProducer(bootstrap_servers=shared.bootstrap_servers, transactional_id=topic)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send(topic, b"x", partition=1).get(SECONDS)
+    shared.preload(topic, [b"y"] * 4, partition=1)
+    page.goto(f"/topics/{topic}/partitions")
+    expect(page.get_by_text("holds up 5 records")).to_be_visible()
+    page.get_by_role("link", name=topic).last.click()
+    expect(page.get_by_text(f"{topic}-1: 5 records from 0")).to_be_visible()
+    page.get_by_role("button", name="Abort").click()
+    page.get_by_role("dialog").get_by_role("button", name="Abort").click()
+    expect(page.get_by_text("is aborted")).to_be_visible()
+    expect(page.get_by_text("5 records from")).to_have_count(0)
+    producer.close(0)
+
+
+def test_states_of_delivery_are_seen(page, shared, is_apache, topic):
+    if is_apache:
+        pytest.skip("Apache Kafka does not tell them")
+    shared.preload(topic, [b"x"] * 7, partition=0)
+    configs = {"bootstrap_servers": shared.bootstrap_servers, "group_id": topic}
+    with ShareConsumer(topic, share_acknowledgement_mode="explicit", **configs) as consumer:
+        consumer.poll(0)
+        until(lambda: consumer.assignment())
+        until(lambda: consumer.poll(0) or shared.preload(topic, [b"new"], partition=0))
+        page.goto(f"/group?name={topic}")
+        expect(page.get_by_role("heading", name="States of delivery")).to_be_visible()
+        row = page.get_by_role("row").filter(has_text="\u00d7 1")
+        expect(row).to_contain_text(topic)
+
+
 def test_the_overview_draws_what_comes(page, shared, topic):
     page.goto("/")
     expect(page.locator("canvas").first).to_be_visible()
     shared.preload(topic, [b"x"] * 1000)
-    expect(page.locator("figcaption", has_text=re.compile("Records a second [1-9]"))).to_be_visible()
+    expect(page.locator("figcaption", has_text=re.compile("Records a second (in )?[1-9]"))).to_be_visible()
     expect(page.get_by_text("[object")).to_have_count(0)
 
 
@@ -285,30 +364,3 @@ def test_a_read_only_console_has_no_buttons_that_change(page, read_only, topic):
             expect(page.get_by_role("button", name=name)).to_have_count(0)
         if "settings" not in path:
             expect(page.get_by_text("false")).to_have_count(0)
-
-
-@pytest.mark.skipif(AXE is None, reason="DAFKA_TEST_AXE names the file axe.min.js of axe-core")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1200, 390])
-def test_axe_finds_nothing_serious(page, shared, topic, scheme, width):
-    shared.preload(topic, [("k", '{"a": [1, {"b": null}]}')])
-    page.emulate_media(color_scheme=scheme)
-    page.set_viewport_size({"width": width, "height": 800})
-    axe = Path(AXE).read_text()
-    for path in (
-        "/",
-        "/topics",
-        f"/topics/{topic}",
-        f"/topics/{topic}/settings",
-        "/groups",
-        "/transactions",
-        "/access",
-    ):
-        page.goto(path)
-        expect(page.locator("main:not([aria-busy])")).to_be_visible()
-        if path == f"/topics/{topic}":
-            page.locator("#records summary").first.click()
-        page.evaluate(axe)
-        found = page.evaluate("axe.run()")["violations"]
-        serious = [one for one in found if one["impact"] in ("serious", "critical")]
-        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in serious] == [], path

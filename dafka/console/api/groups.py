@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dafka.broker.interface.groups import GroupType, LeavingMember
+from dafka.broker.interface.groups import GroupType
 from dafka.broker.looking import groups as looking
 from dafka.broker.looking.outcomes import RefusedError, check
 from dafka.broker.looking.places import offsets_of, parse_place, within
 from dafka.console import limits
+from dafka.console.api.group_details import details
 from dafka.console.api.topics import chosen
 from dafka.console.desk import Desk
 from dafka.console.errors import ApiError, NotThereError
@@ -74,6 +75,7 @@ def get_group(desk: Desk, name: str) -> dict[str, Any]:
         "partitions": rows[: limits.PARTITIONS_ASKED],
         "total_members": len(group.members),
         "total_partitions": len(rows),
+        **details(desk, name, group.type),
     }
 
 
@@ -122,17 +124,19 @@ def reset_group(desk: Desk, name: str, body: Any) -> dict[str, Any]:
 @routes.add(
     "POST",
     "/group/remove-member",
-    "Take a member out of a group of the classic protocol",
+    "Take a member out of a group; it may join again",
     _GROUP,
     body=thing(["member"], member=NAME, instance={"type": ["string", "null"], "maxLength": 1000}),
 )
 def remove_member(desk: Desk, name: str, body: Any) -> dict[str, Any]:
-    if looking.kind_of(desk, name) is not GroupType.CLASSIC:
-        raise ApiError("members can be taken out of groups of the classic protocol only")
-    instance = body.get("instance")
-    leaving = LeavingMember("" if instance else body["member"], instance, "removed with the console")
-    check({f"member {body['member']}": desk.call("leave_group", name, [leaving])[0]})
-    return {"member": body["member"]}
+    kind = looking.kind_of(desk, name)
+    if kind is None:
+        raise NotThereError(f"there is no group {name!r}")
+    member, instance = body["member"], body.get("instance")
+    error, words = looking.take_out(desk, name, kind, member, instance, "removed with the console")
+    if error is not None:
+        raise RefusedError(f"member {member}: {words or error.description}", [error.__name__])
+    return {"member": member}
 
 
 def _execute(desk: Desk, name: str, kind: GroupType | None, new: dict[tuple[str, int], int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from kafka.partitioner.default import murmur2
@@ -12,12 +13,14 @@ from dafka.broker.looking.places import offsets_of, parse_place
 from dafka.broker.looking.rows import NewRecord, RowError, row_of
 from dafka.console import limits
 from dafka.console.api.topics import THE_TOPIC, chosen, existing
+from dafka.console.decoding.decoder import CHOICE, Decoder
 from dafka.console.desk import Desk
 from dafka.console.errors import ApiError, NotThereError
 from dafka.console.records.batches import fetch, records
 from dafka.console.records.pages import page_after, page_before, read_cursor, write_cursor
 from dafka.console.records.shown import Record, shown
 from dafka.console.routes import OFFSET, PARTITION, Parameter, Routes, list_of, thing
+from dafka.console.turns import in_turns
 from dafka.protocol.batch import CODECS
 from dafka.protocol.batch_writer import encode_batch, record_size_bound
 
@@ -29,6 +32,15 @@ PARTITIONS = Parameter(
     "Only these, as 0,2,5; otherwise all, the first 256 of them",
 )
 PLACE = {"type": "string", "minLength": 1, "maxLength": 100}
+DECODE = (
+    Parameter(
+        "decode",
+        {"type": "string", "maxLength": 300, "pattern": CHOICE},
+        "What values are: auto, none, msgpack, schema:ID or schema:ID:MESSAGE of the registry",
+        default="auto",
+    ),
+    Parameter("decode-key", {"type": "string", "maxLength": 300, "pattern": CHOICE}, "Keys", default="auto"),
+)
 _THE_PARTITION = Parameter("partition", PARTITION, "The partition", required=True)
 _THE_OFFSET = Parameter("offset", OFFSET, "The offset", required=True)
 _CURSOR = {"type": "string", "maxLength": 6000}
@@ -47,10 +59,12 @@ _BATCH_OCTETS = 512 * 1024  # that are put into one batch, unless one record alo
     Parameter("after", _CURSOR, "Go on here: `next` of another page"),
     Parameter("before", _CURSOR, "What is before this: `previous` of another page"),
     Parameter("limit", {"type": "integer", "minimum": 1, "maximum": limits.PAGE}, "At most", default=50),
+    *DECODE,
 )
 def get_records(desk: Desk, topic: str, partitions: str | None, limit: int, **where: Any) -> dict[str, Any]:
     start, after, before = where["from"], where["after"], where["before"]
     numbers = partitions_named(desk, topic, partitions)
+    decoder = decoder_of(desk, where, limits.DECODING_SECONDS)
     with desk.reading():
         if after is not None and before is not None:
             raise ApiError("a page is after something or before it")
@@ -64,7 +78,7 @@ def get_records(desk: Desk, topic: str, partitions: str | None, limit: int, **wh
             offsets = {number: offset for (_, number), offset in at.items()}
             page = (page_before if place.kind == "latest" else page_after)(desk, topic, offsets, limit)
         return {
-            "records": [shown(one) for one in page.records],
+            "records": [shown(one, decoder) for one in in_turns(page.records)],
             "previous": write_cursor(page.start) if _more(page.first, page.start) else None,
             "next": write_cursor(page.end) if _more(page.end, page.last) else None,
             "first": {str(one): offset for one, offset in page.first.items()},
@@ -79,10 +93,12 @@ def get_records(desk: Desk, topic: str, partitions: str | None, limit: int, **wh
     THE_TOPIC,
     _THE_PARTITION,
     _THE_OFFSET,
+    *DECODE,
 )
-def get_record(desk: Desk, topic: str, partition: int, offset: int) -> dict[str, Any]:
+def get_record(desk: Desk, topic: str, partition: int, offset: int, **choices: Any) -> dict[str, Any]:
+    decoder = decoder_of(desk, choices)
     with desk.reading():
-        return shown(_one(desk, topic, partition, offset), limits.WHOLE_OCTETS)
+        return shown(_one(desk, topic, partition, offset), decoder, limits.WHOLE_OCTETS)
 
 
 @routes.add(
@@ -114,7 +130,7 @@ def produce(desk: Desk, topic: str, body: Any) -> dict[str, Any]:
     """Text stands for its octets in UTF-8, ``key_base64`` and ``value_base64`` for any others."""
     numbers = [one.number for one in existing(desk, topic).partitions if one.writable]
     if not numbers:
-        raise ApiError(f"nobody but native producers writes to {topic}")
+        raise ApiError(f"only native producers write to {topic}")
     now = time.time_ns() // 1_000_000
     rows: dict[int, list[Any]] = {}
     for position, given in enumerate(body["records"]):
@@ -133,6 +149,11 @@ def produce(desk: Desk, topic: str, body: Any) -> dict[str, Any]:
             check({(topic, number): outcome})
             written.append({"partition": number, "offset": outcome.base_offsets[0], "records": len(batch)})
     return {"written": written}
+
+
+def decoder_of(desk: Desk, choices: Mapping[str, Any], seconds: float | None = None) -> Decoder:
+    """What decodes keys and values as the parameters DECODE say."""
+    return desk.decoder(choices["decode_key"], choices["decode"], seconds)
 
 
 def partitions_named(desk: Desk, topic: str, partitions: str | None) -> list[int]:

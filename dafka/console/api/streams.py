@@ -5,23 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
-
-import gevent
 
 from dafka.broker.looking.places import bounds, offsets_of, parse_place
 from dafka.broker.looking.rows import octets
 from dafka.console import limits
-from dafka.console.api.records import PARTITIONS, PLACE, partitions_named
+from dafka.console.api.records import DECODE, PARTITIONS, PLACE, decoder_of, partitions_named
 from dafka.console.api.topics import THE_TOPIC
+from dafka.console.decoding.decoder import Decoder
+from dafka.console.decoding.plain import text_of
 from dafka.console.desk import Desk
 from dafka.console.records.batches import fetch, records
 from dafka.console.records.expressions import parse
 from dafka.console.records.searching import UNREADABLE, follow, search
 from dafka.console.records.shown import Record
-from dafka.console.routes import Parameter, Routes
+from dafka.console.routes import EVENTS, FLAG, Parameter, Routes
+from dafka.console.turns import in_turns
 
 routes = Routes()
 
@@ -30,8 +30,7 @@ _TO = Parameter("to", PLACE, "Up to where", default="latest")
 _EXPRESSION = Parameter(
     "expression", {"type": "string", "maxLength": limits.EXPRESSION}, "What to look for", default=""
 )
-_TURN = 0.01  # seconds that a download computes before it lets others
-_EVENTS = "text/event-stream"
+_ENCODER = json.JSONEncoder()
 _COLUMNS = ["partition", "offset", "timestamp", "key", "value", "headers"]
 
 
@@ -44,15 +43,17 @@ _COLUMNS = ["partition", "offset", "timestamp", "key", "value", "headers"]
     _FROM,
     _TO,
     _EXPRESSION,
+    *DECODE,
     Parameter("limit", {"type": "integer", "minimum": 1, "maximum": limits.FOUND}, "At most", default=100),
-    stream=_EVENTS,
+    stream=EVENTS,
 )
 def search_records(
     desk: Desk, topic: str, partitions: str | None, expression: str, limit: int, **where: Any
 ) -> Iterator[bytes]:
-    matches = parse(expression)
+    decoder = decoder_of(desk, where)
+    matches = parse(expression, decoder)
     starts, ends = _range(desk, topic, partitions, where["from"], where["to"])
-    return search(desk, topic, starts, ends, matches, limit)
+    return search(desk, topic, starts, ends, matches, decoder, limit)
 
 
 @routes.add(
@@ -62,11 +63,15 @@ def search_records(
     THE_TOPIC,
     PARTITIONS,
     _EXPRESSION,
-    stream=_EVENTS,
+    *DECODE,
+    stream=EVENTS,
 )
-def follow_records(desk: Desk, topic: str, partitions: str | None, expression: str) -> Iterator[bytes]:
-    matches = parse(expression)
-    return follow(desk, topic, partitions_named(desk, topic, partitions), matches)
+def follow_records(
+    desk: Desk, topic: str, partitions: str | None, expression: str, **choices: Any
+) -> Iterator[bytes]:
+    decoder = decoder_of(desk, choices)
+    matches = parse(expression, decoder)
+    return follow(desk, topic, partitions_named(desk, topic, partitions), matches, decoder)
 
 
 @routes.add(
@@ -78,17 +83,30 @@ def follow_records(desk: Desk, topic: str, partitions: str | None, expression: s
     _FROM,
     _TO,
     _EXPRESSION,
+    *DECODE,
+    Parameter("decoded", FLAG, "Also what keys and values are decoded to", default=False),
     Parameter("format", {"enum": ["jsonl", "csv"]}, "As what", required=True),
     stream="application/octet-stream",
 )
 def download_records(
-    desk: Desk, topic: str, partitions: str | None, expression: str, format: str, **where: Any
+    desk: Desk,
+    topic: str,
+    partitions: str | None,
+    expression: str,
+    format: str,
+    decoded: bool,
+    **where: Any,
 ) -> Iterator[bytes]:
-    matches = parse(expression)
+    decoder = decoder_of(desk, where)
+    matches = parse(expression, decoder)
     starts, ends = _range(desk, topic, partitions, where["from"], where["to"])
     row = _json_row if format == "jsonl" else _csv_row
-    head = b"" if format == "jsonl" else _csv_line(_COLUMNS)
-    return _download(desk, topic, starts, ends, head, lambda one: row(topic, one) if matches(one) else b"")
+    columns = [*_COLUMNS, "key_decoded", "value_decoded"] if decoded else _COLUMNS
+    head = b"" if format == "jsonl" else _csv_line(columns)
+    by = decoder if decoded else None
+    return _download(
+        desk, topic, starts, ends, head, lambda one: row(topic, one, by) if matches(one) else b""
+    )
 
 
 def _range(
@@ -111,7 +129,7 @@ def _download(
     head: bytes,
     row: Callable[[Record], bytes],
 ) -> Iterator[bytes]:
-    """Pieces of the file. What cannot be read ends it: a connection that breaks shows in every browser."""
+    """Pieces of the file. An unreadable record ends it: every browser shows a connection that breaks."""
     with desk.streaming():
         yield head
         for partition, start in starts.items():
@@ -130,20 +148,19 @@ def _download(
 def _pieces(rows: Iterable[bytes]) -> Iterator[bytes]:
     """Rows put together to pieces of a bounded size, with turns of others in between."""
     piece = bytearray()
-    turn = time.monotonic() + _TURN
-    for row in rows:
+    for row in in_turns(rows):
         piece += row
         if len(piece) > limits.FETCH_OCTETS:
             yield bytes(piece)
             piece.clear()
-        if time.monotonic() > turn:
-            gevent.sleep(0)
-            turn = time.monotonic() + _TURN
     yield bytes(piece)
 
 
-def _json_row(topic: str, record: Record) -> bytes:
-    """A line as ``dafka kafka consume --json`` prints it and ``produce --json`` takes it."""
+def _json_row(topic: str, record: Record, decoder: Decoder | None) -> bytes:
+    """A line as ``dafka kafka consume --json`` prints it and ``produce --json`` takes it.
+
+    What was decoded stands beside the octets that it was decoded from.
+    """
     row: dict[str, Any] = {
         "topic": topic,
         "partition": record.partition,
@@ -153,21 +170,34 @@ def _json_row(topic: str, record: Record) -> bytes:
         **octets("value", record.value),
         "headers": [{"name": name, **octets("value", value)} for name, value in record.headers],
     }
+    if decoder is not None:
+        for name, content in (("key", record.key), ("value", record.value)):
+            found = decoder.found(name, content)
+            row |= {} if found is None else {f"{name}_decoded": found.value}
+        return "".join(_ENCODER.iterencode(row)).encode() + b"\n"  # see text_of
     return json.dumps(row).encode() + b"\n"
 
 
-def _csv_row(topic: str, record: Record) -> bytes:
-    cells = [record.partition, record.offset, record.timestamp, _cell(record.key), _cell(record.value)]
-    return _csv_line([*cells, json.dumps([[name, _cell(value)] for name, value in record.headers])])
+def _csv_row(topic: str, record: Record, decoder: Decoder | None) -> bytes:
+    cells: list[Any] = [record.partition, record.offset, record.timestamp, _cell(record.key)]
+    cells += [_cell(record.value), json.dumps([[name, _cell(value)] for name, value in record.headers])]
+    if decoder is not None:
+        for name, content in (("key", record.key), ("value", record.value)):
+            found = decoder.found(name, content)
+            cells.append("" if found is None else _safe(text_of(found.value)))
+    return _csv_line(cells)
 
 
 def _cell(content: bytes | None) -> str:
+    return _safe("" if content is None else content.decode("utf-8", "backslashreplace"))
+
+
+def _safe(text: str) -> str:
     """Text for a spreadsheet: a leading sign would make a formula of it."""
-    text = "" if content is None else content.decode("utf-8", "backslashreplace")
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and text else text
 
 
 def _csv_line(cells: list[Any]) -> bytes:
     line = io.StringIO()
     csv.writer(line).writerow(cells)
-    return line.getvalue().encode()
+    return line.getvalue().encode("utf-8", "backslashreplace")

@@ -41,9 +41,7 @@ def list_topics(
 ) -> dict[str, Any]:
     found = desk.call("metadata", None).topics
     wanted = search.lower()
-    matching = [
-        name for name in found if wanted in name.lower() and (internal or not name.startswith("__"))
-    ]
+    matching = [name for name in found if wanted in name.lower() and (internal or not name.startswith("__"))]
     matching.sort(reverse=descending)
     if sort == "partitions":
         matching.sort(key=lambda name: len(found[name].partitions), reverse=descending)
@@ -68,6 +66,7 @@ def list_topics(
 @routes.add("GET", "/topics/{topic}", "A topic's partitions with their offsets and sizes", THE_TOPIC)
 def get_topic(desk: Desk, topic: str) -> dict[str, Any]:
     found = existing(desk, topic)
+    own = None if desk.broker.is_remote else desk.call("metadata", ()).controller_id
     keys = [(topic, one.number) for one in found.partitions]
     first, end, stable = (
         desk.call("list_offsets", dict.fromkeys(keys, place), read_committed=committed)
@@ -86,6 +85,7 @@ def get_topic(desk: Desk, topic: str) -> dict[str, Any]:
         "partitions": [
             {
                 "partition": one.number,
+                "leader": own if one.leader is None else one.leader,
                 "leader_epoch": one.leader_epoch,
                 "writable": one.writable,
                 "address": one.address,

@@ -5,6 +5,9 @@
     header.type contains "pay" or offset < 1000
     not (value.items.0.sku starts "A")
 
+What a decoder understands, MessagePack or a schema's data, is compared as what it means; a key or a value
+that is an object is its JSON then, and a word is looked for in that too.
+
 Operands are ``key``, ``value``, ``header.NAME``, ``partition``, ``offset``, ``timestamp`` (ms), ``size``,
 texts in double quotes, numbers, ``true``, ``false`` and ``null``; operators ``==``, ``!=``, ``<``, ``<=``,
 ``>``, ``>=``, ``contains``, ``starts``, ``ends``, ``and``, ``or``, ``not``. Nothing in it takes longer than
@@ -16,10 +19,12 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dafka.console import limits
+from dafka.console.decoding.decoder import Decoder
+from dafka.console.decoding.plain import parse_json
 from dafka.console.records.shown import Record
 from dafka.protocol.errors import DafkaError
 
@@ -44,14 +49,14 @@ class ExpressionError(DafkaError, ValueError):
     """An expression that cannot be understood."""
 
 
-def parse(text: str) -> Matches:
+def parse(text: str, decoder: Decoder) -> Matches:
     """The test that an expression means; nothing but spaces matches every record. Raises ExpressionError."""
     if len(text) > limits.EXPRESSION:
         raise ExpressionError(f"an expression has at most {limits.EXPRESSION} characters")
     tokens = _tokens(text)
     if not tokens:
         return lambda record: True
-    parser = _Parser(tokens)
+    parser = _Parser(tokens, decoder)
     found = parser.either(0)
     if parser.left:
         raise ExpressionError(f"{parser.left[0][1]!r} is one thing too many")
@@ -72,9 +77,10 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 class _Parser:
     """Takes tokens from the left."""
 
-    def __init__(self, tokens: list[tuple[str, str]]) -> None:
+    def __init__(self, tokens: list[tuple[str, str]], decoder: Decoder) -> None:
         self.left = tokens
-        self._json = {"key": _Json(), "value": _Json()}
+        self._decoder = decoder
+        self._contents = {name: _Content(name, decoder) for name in ("key", "value")}
 
     def either(self, depth: int) -> Matches:
         if depth > _DEEPEST:
@@ -105,9 +111,9 @@ class _Parser:
         kind, left = self._take()
         compare = _COMPARISONS.get(self.left[0][1]) if self.left and self.left[0][0] != "text" else None
         if compare is None:
-            return _anywhere(_constant(left) if kind == "text" else left)
+            return _anywhere(_constant(left) if kind == "text" else left, self._decoder)
         self.left = self.left[1:]
-        first, second = _operand(kind, left, self._json), _operand(*self._take(), self._json)
+        first, second = (_operand(*one, self._contents) for one in ((kind, left), self._take()))
         return lambda record: compare(first(record), second(record))
 
     def _take(self) -> tuple[str, str]:
@@ -130,10 +136,10 @@ def _constant(text: str) -> str:
     try:
         return str(json.loads(text, strict=False))
     except ValueError as error:
-        raise ExpressionError(f"{text[:50]} is no text: {error}") from None
+        raise ExpressionError(f"{text[:50]} is not a text: {error}") from None
 
 
-def _operand(kind: str, text: str, parsed: dict[str, _Json]) -> Operand:
+def _operand(kind: str, text: str, contents: Mapping[str, _Content]) -> Operand:
     if kind == "text":
         constant = _constant(text)
         return lambda record: constant
@@ -143,6 +149,8 @@ def _operand(kind: str, text: str, parsed: dict[str, _Json]) -> Operand:
     if text in _CONSTANTS:
         value = _CONSTANTS[text]
         return lambda record: value
+    if text in contents:
+        return contents[text].whole
     if text in _FIELDS:
         return _FIELDS[text]
     name, dot, path = text.partition(".")
@@ -150,11 +158,11 @@ def _operand(kind: str, text: str, parsed: dict[str, _Json]) -> Operand:
         return lambda record: _header(record, path)
     if dot and name in ("key", "value"):
         steps = path.split(".")
-        content, json_of = operator.attrgetter(name), parsed[name].of
-        return lambda record: _inside(json_of(content(record)), steps)
+        parts_of = contents[name].parts
+        return lambda record: _inside(parts_of(record), steps)
     raise ExpressionError(
-        f"{text[:50]!r} is no operand: there are key, value, value.FIELD, header.NAME, "
-        f"{', '.join(sorted(_FIELDS.keys() - {'key', 'value'}))}, and texts in double quotes"
+        f"{text[:50]!r} is not an operand: there are key, value, value.FIELD, header.NAME, "
+        f"{', '.join(sorted(_FIELDS))}, and texts in double quotes"
     )
 
 
@@ -166,24 +174,37 @@ def _header(record: Record, name: str) -> Any:
     return next((_text(value) for one, value in record.headers if one == name), _MISSING)
 
 
-class _Json:
-    """Reads JSON; all comparisons of one expression share what was read of a record."""
+class _Content:
+    """Reads keys or values; all comparisons of one expression share what was read of a record."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, decoder: Decoder) -> None:
+        self._name = name
+        self._octets: Callable[[Record], bytes | None] = operator.attrgetter(name)
+        self._decoder = decoder
         self._content: bytes | None = None
-        self._value: Any = _MISSING
+        self._json: Any = _MISSING
 
-    def of(self, content: bytes | None) -> Any:
-        """What it means; missing if it is no JSON."""
+    def whole(self, record: Record) -> Any:
+        """As text, or what was decoded."""
+        content = self._octets(record)
+        decoded = self._decoder.found(self._name, content)
+        return _text(content) if decoded is None else decoded.words
+
+    def parts(self, record: Record) -> Any:
+        """What was decoded, or JSON; missing if it is neither."""
+        content = self._octets(record)
+        decoded = self._decoder.found(self._name, content)
+        if decoded is not None:
+            return decoded.value
         if content is None or len(content) > _LARGEST_JSON:
             return _MISSING
         if content is not self._content:
             self._content = content
             try:
-                self._value = json.loads(content)
+                self._json = parse_json(content)
             except (ValueError, RecursionError):
-                self._value = _MISSING
-        return self._value
+                self._json = _MISSING
+        return self._json
 
 
 def _inside(value: Any, steps: list[str]) -> Any:
@@ -198,9 +219,18 @@ def _inside(value: Any, steps: list[str]) -> Any:
     return value
 
 
-def _anywhere(word: str) -> Matches:
+def _anywhere(word: str, decoder: Decoder) -> Matches:
     wanted = word.encode("utf-8", "surrogatepass")
-    return lambda record: wanted in (record.value or b"") or wanted in (record.key or b"")
+
+    def test(record: Record) -> bool:
+        for name, content in (("value", record.value), ("key", record.key)):
+            if content is not None:
+                decoded = decoder.found(name, content)
+                if wanted in content or (decoded is not None and word in str(decoded.words)):
+                    return True
+        return False
+
+    return test
 
 
 def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
@@ -239,8 +269,6 @@ def _texts(test: Callable[[str, str], bool]) -> Callable[[Any, Any], bool]:
 
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _FIELDS: dict[str, Operand] = {
-    "key": lambda record: _text(record.key),
-    "value": lambda record: _text(record.value),
     "partition": lambda record: record.partition,
     "offset": lambda record: record.offset,
     "timestamp": lambda record: record.timestamp,

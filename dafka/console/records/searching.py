@@ -18,20 +18,27 @@ from dafka.broker.interface.records import FetchFrom
 from dafka.broker.looking.outcomes import RefusedError
 from dafka.broker.looking.places import bounds
 from dafka.console import limits
+from dafka.console.decoding.decoder import Decoder
 from dafka.console.desk import Desk
 from dafka.console.records.batches import Some, fetch, records, size_of
 from dafka.console.records.expressions import Matches
 from dafka.console.records.shown import Record, shown
+from dafka.console.turns import in_turns
 from dafka.protocol.batch import BatchError
 
 PROGRESS_SECONDS = 0.2  # between two words of progress
 _WAIT = 1.0  # seconds that a follower waits for records before it says that it is there
 UNREADABLE = (RefusedError, BatchError, KafkaError)  # what reading a partition raises
-_TURN = 0.01  # seconds that a search computes before it lets others
 
 
 def search(
-    desk: Desk, topic: str, starts: Mapping[int, int], ends: Mapping[int, int], matches: Matches, limit: int
+    desk: Desk,
+    topic: str,
+    starts: Mapping[int, int],
+    ends: Mapping[int, int],
+    matches: Matches,
+    decoder: Decoder,
+    limit: int,
 ) -> Iterator[bytes]:
     """Events ``found`` (records), ``progress`` and ``end``, partition by partition."""
     total = sum(max(ends[one] - start, 0) for one, start in starts.items())
@@ -48,7 +55,7 @@ def search(
                         break
                     size = 0
                     for record in _matching(partition, some, offset, end, matches):
-                        rows.append(shown(record))
+                        rows.append(shown(record, decoder))
                         found += 1
                         size += size_of(record)
                         if size > limits.FETCH_OCTETS:  # they were compressed: tell what there is
@@ -71,7 +78,9 @@ def search(
         yield event("end", {"scanned": scanned, "total": total, "found": found, "full": found >= limit})
 
 
-def follow(desk: Desk, topic: str, partitions: list[int], matches: Matches) -> Iterator[bytes]:
+def follow(
+    desk: Desk, topic: str, partitions: list[int], matches: Matches, decoder: Decoder
+) -> Iterator[bytes]:
     """Events ``records`` with what comes from now on: the newest, and how many were passed over.
 
     An event ``trouble`` is the last one if the topic, or the broker, has gone.
@@ -79,7 +88,7 @@ def follow(desk: Desk, topic: str, partitions: list[int], matches: Matches) -> I
     with desk.streaming():
         began = False
         try:
-            for one in _following(desk, topic, partitions, matches):
+            for one in _following(desk, topic, partitions, matches, decoder):
                 yield one
                 began = True
         except UNREADABLE as error:
@@ -88,15 +97,23 @@ def follow(desk: Desk, topic: str, partitions: list[int], matches: Matches) -> I
             yield event("trouble", {"message": f"{topic}: {error}"})
 
 
-def _following(desk: Desk, topic: str, partitions: list[int], matches: Matches) -> Iterator[bytes]:
+def _following(
+    desk: Desk, topic: str, partitions: list[int], matches: Matches, decoder: Decoder
+) -> Iterator[bytes]:
     at = {one: offset for (_, one), offset in bounds(desk, [(topic, n) for n in partitions])[1].items()}
     yield event("following", {"partitions": at})
     while True:
         rows: list[Record] = []
         skipped = size = 0
         waited = time.monotonic()
-        ends = {one: end for (_, one), end in bounds(desk, [(topic, n) for n in partitions])[1].items()}
-        for partition, end in ends.items():
+        starts, ends = bounds(desk, [(topic, n) for n in partitions])
+        for (_, partition), end in ends.items():
+            start = starts[topic, partition]
+            if end < at[partition]:  # the topic was deleted, and made again
+                at[partition] = start
+            elif at[partition] < start:
+                skipped += start - at[partition]
+                at[partition] = start
             if end <= at[partition]:
                 continue
             if end - at[partition] > limits.BEHIND:
@@ -112,7 +129,9 @@ def _following(desk: Desk, topic: str, partitions: list[int], matches: Matches) 
             at[partition] = max(some.next_offset, at[partition])
         skipped += _keep_newest(rows)
         if rows or skipped:
-            yield event("records", {"records": [shown(one) for one in rows], "skipped": skipped})
+            yield event(
+                "records", {"records": [shown(one, decoder) for one in in_turns(rows)], "skipped": skipped}
+            )
             gevent.sleep(limits.FOLLOW_PAUSE)
         else:
             _wait(desk, topic, at)
@@ -149,10 +168,4 @@ def _wait(desk: Desk, topic: str, at: Mapping[int, int]) -> None:
 
 def _matching(partition: int, some: Some, first: int, end: int | None, matches: Matches) -> Iterator[Record]:
     """The records that match; others of this thread have their turn in between."""
-    turn = time.monotonic() + _TURN
-    for record in records(partition, some, first, end):
-        if time.monotonic() > turn:  # one record may be a megabyte of JSON
-            gevent.sleep(0)
-            turn = time.monotonic() + _TURN
-        if matches(record):
-            yield record
+    return filter(matches, in_turns(records(partition, some, first, end)))

@@ -6,6 +6,7 @@ import base64
 from typing import Any, NamedTuple
 
 from dafka.console import limits
+from dafka.console.decoding.decoder import Decoder
 
 
 class Record(NamedTuple):
@@ -35,16 +36,19 @@ class BatchFacts(NamedTuple):
     log_append: bool
 
 
-def shown(record: Record, most: int = limits.SHOWN_OCTETS) -> dict[str, Any]:
-    """The record for a page; of each key, value and header ``most`` octets at the most."""
+def shown(record: Record, decoder: Decoder, most: int = limits.SHOWN_OCTETS) -> dict[str, Any]:
+    """The record for a page; of each key, value and header ``most`` octets at the most.
+
+    What ``decoder`` makes of key and value stands beside their octets.
+    """
     batch = record.batch
     row: dict[str, Any] = {
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
         "timestamp_type": "log append" if batch.log_append else "create",
-        "key": octets(record.key, most),
-        "value": octets(record.value, most),
+        "key": _field("key", record.key, decoder, most),
+        "value": _field("value", record.value, decoder, most),
         "headers": [
             {"name": name[:most], "value": octets(value, most)}
             for name, value in record.headers[: limits.HEADERS_SHOWN]
@@ -66,6 +70,11 @@ def shown(record: Record, most: int = limits.SHOWN_OCTETS) -> dict[str, Any]:
             "sequence": batch.base_sequence + record.offset - batch.base_offset,
         }
     return row
+
+
+def _field(name: str, content: bytes | None, decoder: Decoder, most: int) -> dict[str, Any] | None:
+    found = octets(content, most)
+    return found if found is None else found | decoder.shown(name, content, most)
 
 
 def octets(content: bytes | None, most: int) -> dict[str, Any] | None:

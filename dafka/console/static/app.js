@@ -8,12 +8,17 @@ import { groups } from "./pages/groups.js";
 import { group } from "./pages/group.js";
 import { access } from "./pages/access.js";
 import { transactions } from "./pages/transactions.js";
+import { mesh } from "./pages/mesh.js";
+import { overlay } from "./pages/overlay.js";
+import { zper } from "./pages/zper.js";
 
 const NAV = [["/", "Overview"], ["/topics", "Topics"], ["/groups", "Groups"], ["/transactions", "Transactions"], ["/access", "Rights"]];
-const PAGES = { "": overview, topics: (...all) => (all[1].length ? topic(...all) : topics(...all)), groups, group, transactions, access };
+const NETWORKS = [["/mesh", "Mesh"], ["/overlay", "Overlay"], ["/zper", "ZPER"]]; // those that are connected
+const PAGES = { "": overview, topics: (...all) => (all[1].length ? topic(...all) : topics(...all)), groups, group, transactions, access, mesh, overlay, zper };
 
 const main = document.getElementById("main");
 let session = { writes: false, user: null };
+let nav = NAV;
 let end = null;
 
 export function go(url, replace = false) {
@@ -26,7 +31,7 @@ async function show() {
   end = null;
   const parts = location.pathname.split("/").filter(Boolean).map(decodeURIComponent);
   const page = PAGES[parts[0] ?? ""];
-  document.getElementById("nav").replaceChildren(...NAV.map(([path, name]) => {
+  document.getElementById("nav").replaceChildren(...nav.map(([path, name]) => {
     const here = path === "/" ? !parts.length : path === `/${parts[0]}` || (path === "/groups" && parts[0] === "group");
     return h("a", { href: path, "aria-current": here ? "page" : null }, name);
   }));
@@ -76,6 +81,8 @@ async function start() {
     logIn();
     return;
   }
+  const connected = await get("/api/networks").catch(() => ({}));
+  nav = [...NAV.slice(0, -1), ...NETWORKS.filter(([path]) => connected[path.slice(1)]), NAV.at(-1)];
   document.getElementById("who").replaceChildren(...[
     !session.writes && h("span", { class: "tag" }, "read-only"),
     session.user && h("span", {}, session.user),

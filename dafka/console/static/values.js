@@ -5,12 +5,29 @@ const MANY = 200; // members of one object or list that are shown
 
 export function short(content, nothing) {
   if (content === null) return h("i", { class: "quiet" }, nothing);
-  const text = content.text ?? hexLine(bytes(content));
-  return h("span", { class: "value" }, visible(text.slice(0, 300)) + (content.cut || text.length > 300 ? " …" : ""));
+  const text = content.decoded?.text ?? content.text ?? hexLine(bytes(content));
+  return h("span", { class: "value" }, visible(text.slice(0, 300)) + ((content.decoded ?? content).cut || text.length > 300 ? " …" : ""));
 }
 
 export function whole(content, as = "auto") {
   if (content === null) return h("p", { class: "quiet" }, "null (a tombstone, if the topic is compacted)");
+  if (content.decoded && (as === "auto" || as === "json")) return decoded(content.decoded);
+  const found = octetsAs(content, as);
+  return content.note ? h("div", {}, h("p", { class: "warn" }, visible(content.note)), found) : found;
+}
+
+// What a record was before it was decoded, in words.
+export function origin({ as, schema, name }) {
+  return [as, schema !== null && `schema ${schema}`, name && visible(name)].filter(Boolean).join(", ");
+}
+
+function decoded(one) {
+  const json = one.cut ? undefined : JSON.parse(one.text, exact);
+  return h("div", {}, h("p", { class: "quiet" }, origin(one)),
+    json === undefined ? h("pre", { class: "value" }, `${visible(one.text)} …`) : h("div", { class: "value json" }, tree(json)));
+}
+
+function octetsAs(content, as) {
   const json = as === "auto" || as === "json" ? parsed(content) : undefined;
   if (json !== undefined) return h("div", { class: "value json" }, tree(json));
   if (as === "json") return h("p", { class: "warn" }, content.cut ? "It is cut: load it whole to read it as JSON." : "It is not JSON.");
@@ -22,11 +39,14 @@ export function parsed(content) {
   if (content === null || content.cut || content.text === undefined) return undefined;
   if (!/^\s*[[{]/.test(content.text)) return undefined;
   try {
-    return JSON.parse(content.text, (name, value, context) =>
-      typeof value === "number" && context && context.source !== String(value) ? new Exact(context.source) : value);
+    return JSON.parse(content.text, exact);
   } catch {
     return undefined;
   }
+}
+
+function exact(name, value, context) {
+  return typeof value === "number" && context && context.source !== String(value) ? new Exact(context.source) : value;
 }
 
 // A number as it was written: JavaScript's own would be another one (1.0, 12345678901234567890).

@@ -5,10 +5,14 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
+from console.asking import SECONDS
 from timing import until
 
+import dafka.broker
 from compat.kafka import KafkaConsumer
-from compat.kafka.share import ShareConsumer
+from compat.kafka.share import AcknowledgeType, ShareConsumer
+from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
+from dafka.broker.interface.streams_groups import InternalTopic, StreamsHeartbeat, Subtopology, Topology
 
 
 @pytest.fixture
@@ -76,9 +80,15 @@ def test_a_group_is_deleted_when_it_is_empty(client, consumer, name):
 
 def test_a_member_is_taken_out(client, consumer, name):
     group = client.get("/api/group", name=name)
-    body = {"member": group["members"][0]["member"], "instance": None}
-    answer = client.ask("POST", "/api/group/remove-member", body, name=name)
-    assert answer.status == (200 if group["type"] == "classic" else 400)
+    path, body = "/api/group/remove-member", {"member": group["members"][0]["member"], "instance": None}
+    assert client.ask("POST", path, body, name=name).status == 200
+    until(
+        lambda: (
+            body["member"] not in [one["member"] for one in client.get("/api/group", name=name)["members"]]
+        )
+    )
+    assert client.ask("POST", path, {**body, "member": "nobody"}, name=name).status == 409
+    assert client.ask("POST", path, body, name=f"{name}-").status == 404
 
 
 def test_a_share_group_is_shown_with_its_members(client, shared, name, topic):
@@ -95,3 +105,96 @@ def test_a_share_group_is_shown_with_its_members(client, shared, name, topic):
         assert (group["type"], group["state"], group["total_members"]) == ("share", "Stable", 1)
         (row,) = client.get("/api/groups", search=name, type="share")["groups"]
         assert row["name"] == name
+        body = {"member": group["members"][0]["member"]}
+        assert client.ask("POST", "/api/group/remove-member", body, name=name).status == 200
+        assert client.get("/api/group", name=name)["total_members"] == 0
+
+
+def test_states_of_delivery_are_counted_where_the_broker_knows_them(
+    client, local, shared, is_apache, name, topic
+):
+    share_from_the_beginning(shared, name)
+    with ShareConsumer(
+        topic,
+        bootstrap_servers=shared.bootstrap_servers,
+        group_id=name,
+        share_acknowledgement_mode="explicit",
+    ) as consumer:
+        records = until(lambda: [one for some in consumer.poll(50).values() for one in some])
+        consumer.acknowledge(records[0])
+        consumer.acknowledge(records[1], AcknowledgeType.REJECT)
+        consumer.commit()
+
+        if is_apache:
+            assert client.get("/api/group", name=name)["deliveries"] is None
+            return
+
+        def row():
+            found = local.get("/api/group", name=name)["deliveries"]
+            return next((one for one in found if one["partition"] == 0), {})
+
+        until(lambda: row().get("acquired") == 8)
+        assert {**row(), "holders": None} == {
+            "topic": topic,
+            "partition": 0,
+            "start": 2,
+            "end": 10,
+            "ahead": 0,
+            "available": 0,
+            "acquired": 8,
+            "acknowledged": 0,
+            "archived": 0,
+            "deliveries": {"1": 8},
+            "holders": None,
+        }
+        assert list(row()["holders"].values()) == [8]
+        is_embedded = client.get("/api/cluster")["embedded"]
+        assert (client.get("/api/group", name=name)["deliveries"] is not None) is is_embedded
+
+
+def share_from_the_beginning(shared, name):
+    connection = dafka.broker.connect(shared.bootstrap_servers, SECONDS)
+    resource = Resource(ResourceType.GROUP, name)
+    change = ConfigChange("share.auto.offset.reset", ConfigOperation.SET, "earliest")
+    assert connection.call("alter_configs", {resource: [change]})[resource].error is None
+
+
+def test_a_streams_group_is_shown_with_its_topology_and_tasks(client, shared, is_apache, name, topic):
+    if is_apache:
+        pytest.skip("members of streams groups are programs in Java there")
+    connection = dafka.broker.connect(shared.bootstrap_servers, SECONDS)
+    topology = Topology(
+        1, [Subtopology("0", sources=[topic], changelogs=[InternalTopic(f"{topic}-changelog")])]
+    )
+    joining = StreamsHeartbeat(
+        "member-1",
+        0,
+        rebalance_timeout=30.0,
+        topology=topology,
+        active={},
+        standby={},
+        warmup={},
+        process_id="p",
+    )
+    epoch, tasks = 0, {}
+
+    def beat():
+        nonlocal epoch
+        again = StreamsHeartbeat("member-1", epoch, active=tasks, standby={}, warmup={})
+        answer = connection.call("streams_group_heartbeat", name, again if epoch else joining)
+        assert answer.error is None, answer
+        epoch = answer.member_epoch
+        return answer.tasks and answer.tasks.active
+
+    tasks = until(beat)
+    beat()
+    group = client.get("/api/group", name=name)
+    assert group["type"] == "streams" and group["deliveries"] is None
+    (subtopology,) = group["topology"]["subtopologies"]
+    assert subtopology["sources"] == [topic] and subtopology["changelogs"] == [f"{topic}-changelog"]
+    (row,) = group["tasks"]
+    assert row["process"] == "p" and row["assigned"]["active"] == ["0_0", "0_1"] == row["target"]["active"]
+    assert group["members"][0]["partitions"] == [[topic, 0], [topic, 1]]
+    body = {"member": "member-1"}
+    assert client.ask("POST", "/api/group/remove-member", body, name=name).status == 200
+    assert client.get("/api/group", name=name)["total_members"] == 0

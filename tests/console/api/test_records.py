@@ -194,6 +194,12 @@ def test_transactions_are_marked(client, shared, topic):
     assert page["records"][0]["producer"]["sequence"] == 0
     (row,) = client.get("/api/transactions", search=topic)["transactions"]
     assert row["state"] == "Ongoing" and row["partitions"] == [[topic, 0]]
+    (begun,) = row["begun"]
+    assert begun["holds"] and (begun["from"], begun["last_stable"], begun["end"]) == (4, 4, 5)
+    (held,) = client.get(f"/api/topics/{topic}/transactions")["transactions"]
+    assert held["id"] == topic and held["holds"] and held["started"]
+    body = {"partition": 0, "producer_id": held["producer_id"], "epoch": held["epoch"]}
+    assert "abort that one" in client.ask("POST", f"/api/topics/{topic}/abort", body).json["message"]
     assert client.ask("POST", "/api/transaction/abort", id=topic).status == 200
     assert client.get(f"/api/topics/{topic}/records", from_="4")["records"][0]["transaction"] == "aborted"
     producer.close()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import msgpack
 import pytest
 
+from dafka.console.decoding.decoder import Decoder
 from dafka.console.records import expressions
 from dafka.console.records.expressions import ExpressionError, parse
 from dafka.console.records.shown import BatchFacts, Record
 
+PLAIN = Decoder(None)
 FACTS = BatchFacts(0, 1, 1, None, -1, -1, -1, 0, False)
 RECORD = Record(
     3,
@@ -43,7 +46,7 @@ RECORD = Record(
     ],
 )
 def test_matches(text):
-    assert parse(text)(RECORD)
+    assert parse(text, PLAIN)(RECORD)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +65,7 @@ def test_matches(text):
     ],
 )
 def test_does_not_match(text):
-    assert not parse(text)(RECORD)
+    assert not parse(text, PLAIN)(RECORD)
 
 
 @pytest.mark.parametrize(
@@ -72,32 +75,47 @@ def test_does_not_match(text):
         ("(key", "not closed"),
         ('key == "x', "cannot be understood"),
         ("key == == 1", "stands where"),
-        ("what == 1", "is no operand"),
+        ("what == 1", "is not an operand"),
         ("a b", "one thing too many"),
         ("(" * 60, "within each other"),
         ("not " * 200 + "x", "within each other"),
         ("x" * 2001, "at most 2000"),
-        (r'key == "\q"', "is no text"),
-        (r'"\q"', "is no text"),
+        (r'key == "\q"', "is not a text"),
+        (r'"\q"', "is not a text"),
     ],
 )
 def test_anything_else_is_refused(text, why):
     with pytest.raises(ExpressionError, match=why):
-        parse(text)
+        parse(text, PLAIN)
 
 
-def test_a_value_that_is_no_json_has_no_fields():
+def test_a_value_that_is_not_json_has_no_fields():
     for value in (None, b"", b"\xff", b"[" * 100_000, b'"x"'):
-        assert not parse("value.a == 1")(RECORD._replace(value=value))
+        assert not parse("value.a == 1", PLAIN)(RECORD._replace(value=value))
 
 
 def test_json_is_read_once_for_all_comparisons(monkeypatch):
     read = []
-    matches = parse(" or ".join(["value.amount == 1"] * 50))
+    matches = parse(" or ".join(["value.amount == 1"] * 50), PLAIN)
 
     def loads(content):
         read.append(content)
         return {"amount": 2}
 
-    monkeypatch.setattr(expressions.json, "loads", loads)
+    monkeypatch.setattr(expressions, "parse_json", loads)
     assert not matches(RECORD) and not matches(RECORD) and len(read) == 1
+
+
+def test_what_is_decoded_is_compared_as_what_it_means():
+    value = msgpack.packb({"user": "Zoë", "n": [1, {"deep": None}]})
+    record = RECORD._replace(value=value, key=msgpack.packb([7]))
+    raw = Decoder(None, "none", "none")
+    for text in (
+        'value.user == "Zoë"',
+        "value.n.1.deep == null",
+        "key.0 == 7",
+        r'value contains "\"Zoë\""',
+        "null",
+    ):
+        assert parse(text, PLAIN)(record) and not parse(text, raw)(record), text
+    assert parse("value == 5", Decoder(None, value="msgpack"))(RECORD._replace(value=b"\x05"))

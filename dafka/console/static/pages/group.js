@@ -14,10 +14,11 @@ export async function group(main, parts, query, { go, writes, isHere }) {
   const partitions = h("div");
   const failed = h("div");
   const place = h("div", { class: "plots" });
+  const kind = h("div");
   put(main, 
     h("h1", {}, link("/groups", "Groups"), " / ", name), failed, head,
     writes && h("div", { class: "bar" }, h("button", { onclick: reset }, "Reset offsets"), h("button", { class: "danger", onclick: remove }, "Delete")),
-    place, h("h2", {}, "Partitions"), partitions, h("h2", {}, "Members"), members);
+    place, h("h2", {}, "Partitions"), partitions, kind, h("h2", {}, "Members"), members);
   const found = await get("/api/group" + where);
   const plot = new Plot(place, "Lag in records", ["lag"]);
   let timer = null;
@@ -37,11 +38,37 @@ export async function group(main, parts, query, { go, writes, isHere }) {
         row.offset === null ? row.partition : link(`/topics/${encodeURIComponent(row.topic)}${queryOf({ partitions: row.partition, from: row.offset })}`, String(row.partition)),
         count(row.offset), count(row.end), h("span", { class: row.lag > 0 ? "warn" : "" }, count(row.lag)), row.client ?? "–"]),
       "It has no offsets yet."));
+    kind.replaceChildren(...deliveries(one), ...topology(one));
     members.replaceChildren(table([column("Member", "wide"), column("Client", "wide"), column("Host"), column("Partitions", "number"), column("")],
       one.members.map((row) => [row.instance ?? row.member, row.client, row.host,
         h("span", { title: row.partitions.map((key) => key.join("-")).join(" ") }, count(row.partitions.length)),
-        writes && one.type === "classic" && h("button", { onclick: () => takeOut(row), "aria-label": `Take out ${row.client}` }, "Take out")]),
+        writes && h("button", { onclick: () => takeOut(row), "aria-label": `Take out ${row.client}` }, "Take out")]),
       "It has no members now."));
+  }
+
+  function deliveries({ deliveries: rows }) {
+    if (!rows) return [];
+    const times = (row) => Object.entries(row.deliveries).map(([often, many]) => `${many} × ${often}`).join(", ");
+    return [h("h2", {}, "States of delivery"), table(
+      [column("Topic", "wide"), column("Partition", "number"), column("From", "number"), column("Available", "number"), column("Acquired", "number"),
+        column("Acknowledged", "number"), column("Archived", "number"), column("Not looked at", "number"), column("Records × deliveries", "wide")],
+      rows.map((row) => [row.topic, row.partition, row.start < 0 ? "–" : link(`/topics/${encodeURIComponent(row.topic)}${queryOf({ partitions: row.partition, from: row.start })}`, count(row.start)),
+        count(row.available), h("span", { title: Object.entries(row.holders).map(([member, many]) => `${member}: ${many}`).join("\n") }, count(row.acquired)),
+        count(row.acknowledged), count(row.archived), count(row.ahead), times(row)]),
+      "No record was delivered yet.")];
+  }
+
+  function topology({ topology: one, tasks }) {
+    if (!tasks) return [];
+    const share = (some) => ["active", "standby", "warmup"].filter((role) => some[role].length).map((role) => `${role} ${some[role].join(" ")}`).join("; ") || "none";
+    return [h("h2", {}, "Topology"), one === null ? h("p", { class: "quiet" }, "It has no topology yet.") : h("div", {},
+      h("p", { class: "quiet" }, `Epoch ${one.epoch}`),
+      table([column("Subtopology", "wide"), column("Reads", "wide"), column("Writes", "wide"), column("Keeps its state in", "wide")],
+        one.subtopologies.map((row) => [row.name, [...row.sources, ...row.repartition_sources].join(", "), row.repartition_sinks.join(", "), row.changelogs.join(", ")]))),
+      h("h2", {}, "Tasks"), table(
+        [column("Member", "wide"), column("Process", "wide"), column("Endpoint"), column("Runs", "wide"), column("Is to run", "wide")],
+        tasks.map((row) => [row.client || row.member, row.process, row.endpoint, share(row.assigned),
+          JSON.stringify(row.assigned) === JSON.stringify(row.target) ? "the same" : share(row.target)]), "It has no members now.")];
   }
 
   async function again() {

@@ -1,13 +1,15 @@
 // Records of a topic: pages, a search, what comes now; and new ones.
-import { h, put, field, count, octets, moment, ask, say, tag, problem } from "../dom.js";
-import { call, get, path, query as queryOf } from "../api.js";
-import { short, whole } from "../values.js";
+import { h, put, field, count, octets, moment, ask, tag, problem } from "../dom.js";
+import { get, path, query as queryOf } from "../api.js";
+import { writeMany, writeOne } from "./writing.js";
+import { origin, short, whole } from "../values.js";
 
 const SHOWN = 500; // records in the page, whatever comes
 
 export async function records(main, name, query, { writes, isHere }) {
   const state = {
     from: query.get("from") ?? "latest", partitions: query.get("partitions") ?? "", expression: query.get("expression") ?? "",
+    decode: query.get("decode") ?? "auto", "decode-key": query.get("decode-key") ?? "auto",
     limit: query.get("limit") ?? "50", after: query.get("after"), before: query.get("before"),
   };
   let source = null;
@@ -15,6 +17,9 @@ export async function records(main, name, query, { writes, isHere }) {
   const from = input("from", { list: "places", size: 14 });
   const numbers = input("partitions", { placeholder: "all", size: 8, pattern: "[0-9]+(,[0-9]+)*", title: "as 0,2,5" });
   const expression = input("expression", { placeholder: 'text, or value.amount > 100 and key == "k"', spellcheck: false });
+  const forms = { list: "forms", size: 9, pattern: "auto|none|msgpack|schema:[0-9]+(:[A-Za-z0-9_.]*)?", title: "auto, none, msgpack, schema:ID or schema:ID:MESSAGE of the schema registry" };
+  const decode = input("decode", forms);
+  const decodeKey = input("decode-key", forms);
   const limit = h("select", {}, ["20", "50", "100", "200", "500"].map((one) => h("option", { selected: one === state.limit }, one)));
   const as = h("select", { onchange: () => show(shown) }, ["auto", "text", "json", "hex"].map((one) => h("option", {}, one)));
   const list = h("div", { class: "rows", id: "records" });
@@ -24,8 +29,10 @@ export async function records(main, name, query, { writes, isHere }) {
   const form = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); read({ after: null, before: null }); } },
     field("From", from), h("datalist", { id: "places" }, ["latest", "earliest", "-100", "15m", "2h", "7d"].map((one) => h("option", { value: one }))),
     field("Partitions", numbers), field("Search", expression, "grow"), field("Page", limit), field("Show as", as),
+    field("Decode values", decode), field("Decode keys", decodeKey),
+    h("datalist", { id: "forms" }, ["auto", "none", "msgpack", "schema:1"].map((one) => h("option", { value: one }))),
     h("button", { class: "main" }, "Read"), h("button", { type: "button", onclick: follow }, "Follow live"),
-    writes && h("button", { type: "button", onclick: () => produce() }, "Write"), h("button", { type: "button", onclick: download }, "Download"));
+    writes && [h("button", { type: "button", onclick: () => write(writeOne) }, "Write"), " ", h("button", { type: "button", onclick: () => write(writeMany) }, "Write many")], h("button", { type: "button", onclick: download }, "Download"));
   put(main, form, status, list, more);
 
   function stop() {
@@ -34,9 +41,9 @@ export async function records(main, name, query, { writes, isHere }) {
   }
 
   function remember(change) {
-    Object.assign(state, { from: from.value, partitions: numbers.value, expression: expression.value, limit: limit.value }, change);
-    const { limit: size, ...rest } = state;
-    history.replaceState(null, "", location.pathname + queryOf({ ...rest, ...(size !== "50" && { limit: size }) }));
+    Object.assign(state, { from: from.value, partitions: numbers.value, expression: expression.value, limit: limit.value, decode: decode.value || "auto", "decode-key": decodeKey.value || "auto" }, change);
+    const usual = { limit: "50", decode: "auto", "decode-key": "auto" };
+    history.replaceState(null, "", location.pathname + queryOf(Object.fromEntries(Object.entries(state).filter(([key, value]) => usual[key] !== value))));
   }
 
   async function read(change = {}) {
@@ -56,6 +63,10 @@ export async function records(main, name, query, { writes, isHere }) {
       list.replaceChildren(problem(error));
       more.replaceChildren();
     }
+  }
+
+  function decoding() {
+    return { decode: state.decode, "decode-key": state["decode-key"] };
   }
 
   function listen(url, handlers) {
@@ -89,7 +100,7 @@ export async function records(main, name, query, { writes, isHere }) {
       words.textContent = `${count(found)} found in ${count(scanned)} of ${count(total)} records.`;
     };
     const start = state.from === "latest" ? "earliest" : state.from;
-    listen(path("topics", name, "search") + queryOf({ from: start, partitions: state.partitions, expression: state.expression, limit: state.limit }), {
+    listen(path("topics", name, "search") + queryOf({ from: start, partitions: state.partitions, expression: state.expression, limit: state.limit, ...decoding() }), {
       found: (event) => add(event.records),
       progress: tell,
       trouble: (event) => list.prepend(problem(event)),
@@ -106,7 +117,7 @@ export async function records(main, name, query, { writes, isHere }) {
     status.replaceChildren(tag("live", "good"), words, button);
     more.replaceChildren();
     show([]);
-    listen(path("topics", name, "follow") + queryOf({ partitions: state.partitions, expression: state.expression }), {
+    listen(path("topics", name, "follow") + queryOf({ partitions: state.partitions, expression: state.expression, ...decoding() }), {
       trouble: (event) => { stop(); button.remove(); status.append(problem(event)); },
       records: (event) => {
         came += event.records.length;
@@ -134,7 +145,7 @@ export async function records(main, name, query, { writes, isHere }) {
   function row(one) {
     const marks = [
       one.value === null && tag("tombstone", "warn"), one.transaction && tag(`transaction ${one.transaction}`, one.transaction === "committed" ? "" : "warn"),
-      one.batch.compression && tag(one.batch.compression), one.total_headers > 0 && tag(`${one.total_headers} headers`), one.value?.cut && tag(octets(one.value.size))];
+      one.value?.decoded && tag(origin(one.value.decoded)), one.value?.note && tag("not decoded", "warn"), one.batch.compression && tag(one.batch.compression), one.total_headers > 0 && tag(`${one.total_headers} headers`), one.value?.cut && tag(octets(one.value.size))];
     const details = h("details", { ontoggle: () => { if (details.open && details.childElementCount === 1) details.append(inside(one)); } },
       h("summary", {}, h("span", { class: "head" },
         h("span", {}, `${one.partition}:${one.offset}`), h("time", {}, moment(one.timestamp)),
@@ -151,34 +162,17 @@ export async function records(main, name, query, { writes, isHere }) {
       one.key && [h("b", {}, "Key"), whole(one.key, as.value)], h("b", {}, "Value"), value,
       one.headers.length > 0 && [h("b", {}, "Headers"), one.headers.map((header) => fact(header.name, short(header.value, "null")))],
       h("div", { class: "bar" },
-        one.value?.cut && h("button", { onclick: async () => { value.replaceChildren(whole((await get(here)).value, as.value)); } }, `Load up to 4 MB of ${octets(one.value.size)}`),
+        (one.value?.cut || one.value?.decoded?.cut) && h("button", { onclick: async () => { value.replaceChildren(whole((await get(here + queryOf(decoding()))).value, as.value)); } }, `Load up to 4 MB of ${octets(one.value.size)}`),
         one.value && h("a", { class: "button", href: here + "/value", download: `${name}-${one.partition}-${one.offset}` }, "Download the value"),
         h("a", { class: "button", href: location.pathname + queryOf({ partitions: one.partition, from: one.offset }) }, "Link to here"),
-        writes && !one.value?.cut && h("button", { onclick: () => produce(one) }, "Write it again")),
+        writes && h("button", { onclick: () => write(writeOne, one) }, "Write it again")),
       fact("Time", `${moment(one.timestamp)} (${one.timestamp_type})`),
       fact("Batch", `${count(one.batch.records)} records from ${one.batch.base_offset}, ${octets(one.batch.bytes)}, ${one.batch.compression ?? "not compressed"}, leader epoch ${one.batch.leader_epoch}`),
       one.producer && fact("Producer", `${one.producer.id}, epoch ${one.producer.epoch}, sequence ${one.producer.sequence}`));
   }
 
-  async function produce(like = null) {
-    const text = (content) => content?.text ?? "";
-    const isText = !like || [like.key, like.value].every((one) => one === null || one.text !== undefined);
-    const given = await ask("Write a record", isText ? null : "Octets that are no text are written as Base64 here.", [
-      ["Key (empty: none)", h("input", { name: "key", value: isText ? text(like?.key) : like.key?.base64 ?? btoa(text(like.key)) })],
-      ["Value", h("textarea", { name: "value", value: isText ? text(like?.value) : like.value?.base64 ?? btoa(text(like.value)) })],
-      ["Headers, a line NAME=VALUE each", h("textarea", { name: "headers", value: (like?.headers ?? []).map((one) => `${one.name}=${text(one.value)}`).join("\n") })],
-      ["Partition (empty: by the key)", h("input", { name: "partition", type: "number", min: 0, value: like ? like.partition : "" })],
-      ["Compression", h("select", { name: "compression" }, ["none", "gzip", "snappy", "lz4", "zstd"].map((one) => h("option", {}, one)))],
-    ], { done: "Write" });
-    if (!given) return;
-    const suffix = isText ? "" : "_base64";
-    const record = { headers: given.headers.split("\n").filter((one) => one.includes("=")).map((one) => ({ name: one.slice(0, one.indexOf("=")), value: one.slice(one.indexOf("=") + 1) })) };
-    if (given.key) record[`key${suffix}`] = given.key;
-    if (!(like && like.value === null && !given.value)) record[`value${suffix}`] = given.value;
-    if (given.partition !== "") record.partition = Number(given.partition);
-    const done = await call("POST", path("topics", name, "records"), { records: [record], compression: given.compression === "none" ? null : given.compression });
-    say(`Written at ${done.written.map((one) => `${one.partition}:${one.offset}`).join(", ")}.`);
-    if (!source) read();
+  async function write(writing, ...what) {
+    if ((await writing(name, ...what)) && !source) read();
   }
 
   async function download() {
@@ -186,9 +180,10 @@ export async function records(main, name, query, { writes, isHere }) {
       ["From", h("input", { name: "from", value: state.from === "latest" ? "earliest" : state.from, required: true })],
       ["To", h("input", { name: "to", value: "latest", required: true })],
       ["As", h("select", { name: "format" }, h("option", { value: "jsonl" }, "JSON lines"), h("option", { value: "csv" }, "CSV"))],
+      ["With what is decoded", h("select", { name: "decoded" }, h("option", { value: "false" }, "no"), h("option", { value: "true" }, "yes"))],
     ], { done: "Download" });
     if (!given) return;
-    const href = path("topics", name, "download") + queryOf({ ...given, partitions: numbers.value, expression: expression.value });
+    const href = path("topics", name, "download") + queryOf({ ...given, partitions: numbers.value, expression: expression.value, ...decoding() });
     h("a", { href, download: `${name}.${given.format}` }).click();
   }
 

@@ -1,5 +1,5 @@
 // One topic: records, partitions, settings, producers.
-import { h, put, link, table, column, count, octets, moment, ask, say, tag } from "../dom.js";
+import { h, put, link, table, column, age, count, octets, moment, ask, say, tag } from "../dom.js";
 import { call, get, path, query as queryOf } from "../api.js";
 import { records } from "./records.js";
 
@@ -25,13 +25,31 @@ async function partitions(main, name, query, { go, writes }) {
     writes && h("div", { class: "bar" },
       h("button", { onclick: add }, "Add partitions"), h("button", { class: "danger", onclick: empty }, "Empty"),
       h("button", { class: "danger", onclick: remove }, "Delete the topic")),
-    table([column("Partition", "number"), column("First", "number"), column("End", "number"), column("Records", "number"), column("Last stable", "number"), column("On disk", "number"), column("Leader epoch", "number")],
+    table([column("Partition", "number"), column("First", "number"), column("End", "number"), column("Records", "number"), column("Last stable", "number"), column("On disk", "number"), column("Leader", "number"), column("Leader epoch", "number")],
       found.partitions.map((one) => [
         link(`/topics/${encodeURIComponent(name)}?partitions=${one.partition}`, String(one.partition)),
         count(one.first), count(one.end), one.first === null ? "–" : count(one.end - one.first),
         one.last_stable !== null && one.last_stable < one.end ? h("span", { class: "warn", title: "An open transaction holds it" }, count(one.last_stable)) : count(one.last_stable),
-        octets(one.bytes), count(one.leader_epoch)])),
-    h("p", { class: "quiet" }, `Topic id ${found.id}`));
+        octets(one.bytes), one.leader, count(one.leader_epoch)])),
+    h("p", { class: "quiet" }, `Topic id ${found.id}`), await open());
+
+  async function open() {
+    if (!found.partitions.some((one) => one.last_stable !== null && one.last_stable < one.end)) return null;
+    const { transactions } = await get(path("topics", name, "transactions"));
+    return [h("h2", {}, "Open transactions"), table(
+      [column("Partition", "number"), column("Transactional id", "wide"), column("Producer", "number"), column("From", "number"), column("Last write"), column("Open for", "number"), column("", "wide")],
+      transactions.map((one) => [one.partition,
+        one.id === null ? h("span", { class: "warn" }, "no transaction has it: it hangs") : link(`/transactions${queryOf({ search: one.id })}`, one.id),
+        `${one.producer_id}, epoch ${one.epoch}`, count(one.from), moment(one.last_write), one.started === null ? "–" : age(Date.now() / 1000 - one.started),
+        h("span", {}, one.holds && tag(`holds up ${count(one.end - one.last_stable)} records`, "warn"), " ",
+          writes && one.id === null && h("button", { class: "danger", onclick: () => end(one) }, "Abort"))]))];
+  }
+  async function end(one) {
+    const sure = await ask("Abort what hangs", `What producer ${one.producer_id} has written to partition ${one.partition} from ${one.from} on is not read by readers of committed records. Do it only if its program has ended.`, [], { done: "Abort", danger: true });
+    if (!sure) return;
+    await call("POST", path("topics", name, "abort"), { partition: one.partition, producer_id: one.producer_id, epoch: one.epoch });
+    again();
+  }
 
   async function add() {
     const given = await ask("Add partitions", "Keys that are hashed go to other partitions from then on.", [

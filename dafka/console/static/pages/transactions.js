@@ -18,13 +18,18 @@ export async function transactions(main, parts, query, { writes, isHere }) {
     if (number !== asked || !isHere()) return;
     list.replaceChildren(
       h("p", { class: "quiet" }, `${count(found.matching)} of ${count(found.total)} transactional ids`),
-      table([column("Transactional id", "wide"), column("State"), column("Open for", "number"), column("Partitions", "wide"), column("Producer", "number"), column("")],
+      table([column("Transactional id", "wide"), column("State"), column("Open for", "number"), column("Partitions", "wide"), column("Holds up", "wide"), column("Producer", "number"), column("")],
         found.transactions.map((one) => [one.id, tag(one.state, one.state === "Ongoing" ? "warn" : ""),
           one.started === null ? "–" : age(Date.now() / 1000 - one.started),
           h("span", {}, one.partitions.map(([topic, number]) => [link(`/topics/${encodeURIComponent(topic)}/partitions`, `${topic}-${number}`), " "])),
+          holds(one.begun),
           `${one.producer_id}, epoch ${one.epoch}`,
           writes && one.state === "Ongoing" && h("button", { class: "danger", onclick: () => abort(one) }, "Abort")]),
         "There are no transactions."));
+  }
+  function holds(begun) {
+    const some = begun.filter((one) => one.holds);
+    return some.length ? h("span", {}, some.map((one) => h("div", { class: "warn" }, `${one.topic}-${one.partition}: ${count(one.end - one.last_stable)} records from ${count(one.from)}`))) : null;
   }
   async function abort(one) {
     const sure = await ask(`Abort ${one.id}`, "Its producer is fenced: what it has written in this transaction is not read by readers of committed records, and its program fails with its next call.", [], { done: "Abort", danger: true });
