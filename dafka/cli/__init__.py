@@ -55,7 +55,7 @@ class _Group(LazyGroup):
                 command = super().load(home)
         finally:
             gc.enable()
-        gc.freeze()  # modules are no garbage later either
+        gc.freeze()  # modules never become garbage
         return command
 
     def resolve_command(

@@ -41,7 +41,7 @@ _CONSUMER = {
 
 
 class Given(NamedTuple):
-    """What the options name."""
+    """The resources that the options name."""
 
     resources: list[tuple[ResourceType, str]]
     pattern: PatternType
@@ -124,9 +124,12 @@ def _resources(patterns: list[str]) -> Callable[[Command], Command]:
 
 def _entries(command: Command) -> Command:
     @click.option(
-        "--allow-principal", multiple=True, metavar="PRINCIPAL", help="Who may: User:alice, User:*."
+        "--allow-principal",
+        multiple=True,
+        metavar="PRINCIPAL",
+        help="A principal that may: User:alice, User:*.",
     )
-    @click.option("--deny-principal", multiple=True, metavar="PRINCIPAL", help="Who may not.")
+    @click.option("--deny-principal", multiple=True, metavar="PRINCIPAL", help="A principal that may not.")
     @click.option("--allow-host", multiple=True, metavar="ADDRESS", help="From where.  [default: anywhere]")
     @click.option(
         "--deny-host", multiple=True, metavar="ADDRESS", help="From where not.  [default: anywhere]"
@@ -137,9 +140,11 @@ def _entries(command: Command) -> Command:
         type=click.Choice(_OPERATIONS, case_sensitive=False),
         help="What.  [default: All]",
     )
-    @click.option("--producer", is_flag=True, help="What a producer needs on --topic and --transactional-id.")
+    @click.option(
+        "--producer", is_flag=True, help="All that a producer needs on --topic and --transactional-id."
+    )
     @click.option("--idempotent", is_flag=True, help="With --producer: without a transaction, too.")
-    @click.option("--consumer", is_flag=True, help="What a consumer needs on --topic and --group.")
+    @click.option("--consumer", is_flag=True, help="All that a consumer needs on --topic and --group.")
     @wraps(command)
     def with_entries(
         *,
@@ -198,7 +203,7 @@ def acl() -> None:
 def add(given: Given, connect: Any) -> None:
     """Add entries."""
     if not given.entries:
-        raise click.UsageError("say who: --allow-principal or --deny-principal")
+        raise click.UsageError("name a principal: --allow-principal or --deny-principal")
     acls = given.acls()
     with connect(acls=ServerAcls()) as connection:
         for one, outcome in zip(acls, connection.call("create_acls", acls), strict=True):

@@ -25,13 +25,13 @@ def authorizer_options(command: Command) -> Command:
     @click.option(
         "--super-users",
         metavar="PRINCIPALS",
-        help="Who may do everything: User:admin;User:CN=ops,O=example, with semicolons.",
+        help="Principals that may do everything: User:admin;User:CN=ops,O=example, with semicolons.",
     )
     @click.option(
         "--allow-everyone-if-no-acl-found/--deny-everyone-if-no-acl-found",
         default=False,
         show_default=True,
-        help="Whether everybody may do everything to what no access control list is about.",
+        help="Whether a resource without any access control list is open to everybody.",
     )
     @wraps(command)
     def with_authorizer(

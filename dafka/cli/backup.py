@@ -38,15 +38,19 @@ def backup() -> None:
 @backup.command()
 @click.argument("data", metavar="DATA", type=_FOLDER)
 @click.argument("folder", metavar="BACKUP", type=_FOLDER)
+@click.option("--check-all", is_flag=True, help="Compare everything that is reused, not a tenth of it.")
 @json_option
-def create(data: str, folder: str, as_json: bool) -> None:
+def create(data: str, folder: str, check_all: bool, as_json: bool) -> None:
     """Back up the folder DATA to the folder BACKUP, which is made if it is missing.
+
+    Of what earlier backups have already a tenth is read and compared, another one each time: what is damaged
+    there is told, and copied again.
 
     After an interruption the same command goes on with what was copied. The exit status is 1 if something in
     DATA was damaged already; the backup is made all the same, and says what.
     """
     try:
-        made = create_backup(data, folder, say=_say)
+        made = create_backup(data, folder, check_all=check_all, say=_say)
     except KeyboardInterrupt:
         click.echo("interrupted; the same command goes on with what was copied", err=True)
         sys.exit(128 + signal.SIGINT)

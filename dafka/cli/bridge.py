@@ -6,6 +6,7 @@ import shlex
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from kafka.errors import KafkaError
 
 from dafka.cli.metrics import Metrics, metrics_options
@@ -41,7 +42,7 @@ class Rule(click.ParamType):  # type: ignore[type-arg, unused-ignore]
                 elif name in self._names:
                     options[name] = text
                 else:
-                    raise ValueError(f"{name!r} is none of {', '.join(self._names)}")
+                    raise ValueError(f"{name!r} is not one of {', '.join(self._names)}")
             if len(words) < 2:
                 raise ValueError("a rule has a FROM and a TO, with a blank between them")
             return self._kind(*words[:2], **options)
@@ -100,13 +101,15 @@ def bridge(
     json, binary or octets. Several rules in the environment or a file have semicolons between them.
 
     With --site NAME, topic T of this broker that matches --share is NAME.T at all other sites.
+
+    The broker may be started later: it is waited for, for ever unless --timeout is given.
     """
+    is_given = click.get_current_context().get_parameter_source("timeout") is not ParameterSource.DEFAULT
+    timeout = joining.timeout if is_given else None
     rules: list[ToKafka | ToOverlay] = [*to_kafka, *to_overlay]
     with ended_by_signal(), joining.endpoint() as endpoint:
         try:
-            opened = Bridge(
-                endpoint, bootstrap_server, rules=rules, timeout=joining.timeout, **login, **options
-            )
+            opened = Bridge(endpoint, bootstrap_server, rules=rules, timeout=timeout, **login, **options)
         except KafkaError as error:
             raise click.ClickException(str(error)) from error
         with opened as running:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from contextlib import suppress
 from functools import partial
@@ -18,7 +19,7 @@ from dafka.broker.connecting import connect  # noqa: E402
 from dafka.broker.interface.errors import BrokerStoppedError  # noqa: E402
 from dafka.broker.limits import OFFSETS_RETENTION  # noqa: E402
 from dafka.broker.listening import PLAINTEXT  # noqa: E402
-from dafka.broker.looking.series import series_of  # noqa: E402
+from dafka.broker.looking.series import SeriesCache, series_of  # noqa: E402
 from dafka.broker.topics.configs import InvalidConfigError  # noqa: E402
 from dafka.broker.topics.group_configs import check_started_with  # noqa: E402
 from dafka.cli.authorizer import authorizer_options  # noqa: E402
@@ -35,9 +36,13 @@ from dafka.cli.options import (  # noqa: E402
     wait_for_signal,
 )
 from dafka.cli.sasl import sasl_options  # noqa: E402
+from dafka.cli.schema_registry import schema_registry_options  # noqa: E402
 from dafka.cli.systemd import READY, notify  # noqa: E402
 from dafka.cli.tls import tls_options  # noqa: E402
+from dafka.console.decoding.options import SchemaRegistry  # noqa: E402
+from dafka.security.sasl.steps import SCRAM_MECHANISMS  # noqa: E402
 from dafka.security.tls import ServerTls  # noqa: E402
+from dafka.sockets.hosts import is_loopback  # noqa: E402
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, text: str | None) -> dict[str, str] | None:
@@ -66,7 +71,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, text: str | None) -> dict
 @click.option(
     "--advertised",
     metavar="HOST[:PORT]",
-    help="What clients are told, needed for a HOST that is every interface.  [default: --listen]",
+    help="The address that clients are told, needed for a HOST that is every interface.  [default: --listen]",
 )
 @tls_options
 @sasl_options
@@ -100,6 +105,17 @@ def _pairs(ctx: click.Context, param: click.Parameter, text: str | None) -> dict
     metavar="HOST:PORT",
     help="Where a browser shows the broker; read-only unless on loopback.  [default: nowhere]",
 )
+@schema_registry_options
+@click.option(
+    "--console-login",
+    type=click.Choice(["PLAIN", *SCRAM_MECHANISMS]),
+    help="Browsers log in with an account of the broker, which then has a listener with SASL.",
+)
+@click.option(
+    "--console-tls/--console-plain",
+    default=None,
+    help="Whether it has the broker's certificate.  [default: if it listens wider than loopback]",
+)
 @key_options
 @durability_options
 @retention_options
@@ -125,6 +141,9 @@ def broker(
     sub: str | None,
     pub: str | None,
     console: str | None,
+    registry: SchemaRegistry | None,
+    console_login: str | None,
+    console_tls: bool | None,
     metrics: Metrics,
     tls: ServerTls | None,
     check: bool,
@@ -141,7 +160,12 @@ def broker(
     if console is not None:
         from dafka.cli.browser import console_options
 
-        options["console"] = console_options(console)
+        certificate = _of_console(console, console_tls, tls)
+        options["console"] = console_options(console, tls=certificate, login=console_login, registry=registry)
+    elif registry is not None:
+        raise click.UsageError("--schema-registry is for the records that --console shows")
+    elif console_login or console_tls is not None:
+        raise click.UsageError("--console-login and --console-tls need --console")
     configured = Broker(data, listen=listen, tower=tower, tls=tls, **options)
     if check:
         from dafka.cli.checking import check_broker, show_settings  # a broker needs nothing of it
@@ -149,6 +173,8 @@ def broker(
         check_broker(data, tls, options["keys"])
         show_settings(click.get_current_context())
         return
+    # What passes on the mesh would be a line for each run of records that is written.
+    logging.getLogger("dafka.mesh").setLevel(max(logging.INFO, logging.getLogger().level))
     if tls is not None and hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, partial(_renew, configured))
     with ended_by_signal(), configured as running:
@@ -157,9 +183,19 @@ def broker(
             click.echo(f"console: {running.console}", err=True)
         here = connect(running.bootstrap_servers)
         health = partial(health_of, running)
-        with metrics.of("broker", running.metrics, health, partial(series_of, here)):
+        series = SeriesCache(partial(series_of, here))
+        with metrics.of("broker", running.metrics, health, series):
             notify(READY, f"STATUS=serving {_addresses(running)}")
             wait_for_signal(alive=hub_turns)
+
+
+def _of_console(listen: str, wanted: bool | None, tls: ServerTls | None) -> ServerTls | None:
+    """The console's certificate is the broker's."""
+    if wanted and tls is None:
+        raise click.UsageError("--console-tls needs --ssl-certfile")
+    if wanted is None:
+        wanted = not is_loopback(listen.rpartition(":")[0].strip("[]"))
+    return tls if wanted else None
 
 
 def _renew(broker: Broker, *_: object) -> None:

@@ -15,7 +15,7 @@ def completion(shell: str) -> None:
 
     \b
       bash   source <(dafka completion bash)                       in ~/.bashrc
-      zsh    source <(dafka completion zsh)                        in ~/.zshrc
+      zsh    source <(dafka completion zsh)                        in ~/.zshrc, behind compinit
       fish   dafka completion fish >~/.config/fish/completions/dafka.fish
     """
     root = click.get_current_context().find_root().command

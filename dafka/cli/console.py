@@ -155,7 +155,11 @@ def _wait(producer: Producer, timeout: float) -> None:
         if timeout <= PATIENCE:
             raise
         left = producer.unacknowledged
-        click.echo(f"waiting {timeout:g} s for stores to acknowledge {left} of the records", err=True)
+        click.echo(
+            f"waiting {timeout:g} s for stores to acknowledge {left} of the records; "
+            "a broker is written to with `dafka kafka produce`",
+            err=True,
+        )
         try:
             producer.flush(timeout - PATIENCE)
         except UnacknowledgedError as error:
@@ -210,6 +214,7 @@ def _consumer(topic: bytes, positions: str | None, **options: Any) -> Consumer:
     "--partition", type=PartitionAddress(), metavar="ADDRESS", help="Only the records of this producer."
 )
 @click.option("--count", type=click.IntRange(1), help="End after so many records.")
+@click.option("--latest-only", is_flag=True, help="Of each producer only the newest record that has come.")
 @click.option(
     "--positions",
     type=click.Path(dir_okay=False),
@@ -223,6 +228,7 @@ def consume(
     start: str | int,
     partition: str | None,
     count: int | None,
+    latest_only: bool,
     positions: str | None,
     metrics: Metrics,
     mesh: dict[str, Any],
@@ -242,7 +248,9 @@ def consume(
     left = count
     with (
         ended_by_signal(),
-        _consumer(topic, positions, offset_reset=reset, start=starts, **mesh) as consumer,
+        _consumer(
+            topic, positions, offset_reset=reset, start=starts, latest_only=latest_only, **mesh
+        ) as consumer,
         metrics.of("consumer", consumer.metrics),
     ):
         while left is None or left > 0:

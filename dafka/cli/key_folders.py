@@ -65,6 +65,8 @@ def allow(folder: Path, nodes: tuple[str, ...], store: bool, plain: bool) -> Non
 @_FOLDER
 def list_(folder: Path) -> None:
     """Print the nodes that may come in, those whose secret keys are here with a star."""
+    if not folder.is_dir():
+        raise click.ClickException(f"there is no folder {folder}: `dafka keys new {folder} NODE` makes it")
     here = set(nodes_in(folder))
     for node in allowed_in(folder):
         may = read_node(folder / ALLOWED / f"{node}{PUBLIC}")

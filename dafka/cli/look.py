@@ -31,7 +31,7 @@ def topics(topic: bytes | None, seconds: float, mesh: dict[str, Any]) -> None:
     with ended_by_signal(), Observer([b"H"], **mesh) as observer:
         observer.ask_heads(topic or b"")
         while (left := deadline - time.monotonic()) > 0:
-            for _, heard in observer.poll(left):
+            for _, heard, _ in observer.poll(left):
                 if isinstance(heard, (Head, DirectHead)) and topic in (None, heard.topic):
                     key = heard.topic, heard.address
                     heads[key] = max(heads.get(key, 0), heard.sequence)
@@ -55,7 +55,7 @@ def sniff(seconds: float | None, mesh: dict[str, Any]) -> None:
                 commands = observer.poll(0.2)
                 if not commands and sys.stdout is not None:
                     check_reader(sys.stdout)
-                for when, heard in commands:
+                for when, heard, _ in commands:
                     for line in _lines(heard):
                         click.echo(f"{when:.3f} {line}")
             _check_tower(observer, seconds, mesh)

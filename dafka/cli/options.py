@@ -154,7 +154,7 @@ def mesh_arguments(command: Command) -> Command:
         type=click.Choice(TRANSPORTS),
         default=TRANSPORT,
         show_default=True,
-        help="What carries records: libzmq, or ZMTP of our own.",
+        help="The transport of records: libzmq, or ZMTP of our own.",
     )
     @key_options
     @wraps(command)
@@ -291,7 +291,7 @@ def check_reader(output: IO[Any]) -> None:
     try:
         descriptor = output.fileno()
     except io.UnsupportedOperation:
-        return  # it is no pipe
+        return  # not a pipe
     poll = select.poll()
     poll.register(descriptor, 0)
     if any(events & select.POLLERR for _, events in poll.poll(0)):

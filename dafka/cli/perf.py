@@ -1,6 +1,6 @@
 """``dafka perf``: how fast this mesh is, measured as the C tools perf_store and perf_consumer do.
 
-One record goes before those that are counted: the time that nodes take to find each other is no part of the
+One record goes before those that are counted: the time that nodes take to find each other is not part of the
 figures, as in ``./scripts/bench native``.
 """
 

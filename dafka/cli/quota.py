@@ -99,7 +99,7 @@ def _alter(connect: Any, entity: Any, changes: Iterable[tuple[str, float | None]
     from dafka.broker.interface.quotas import QuotaChange, QuotaChanges
 
     if not entity:
-        raise click.UsageError("say whom it is for: --user, --user-default, --client-id, --client-id-default")
+        raise click.UsageError("name its clients: --user, --user-default, --client-id, --client-id-default")
     with connect() as connection:
         change = QuotaChanges(entity, [QuotaChange(*one) for one in changes])
         (outcome,) = connection.call("alter_quotas", [change])

@@ -34,9 +34,14 @@ def sasl_options(command: Command) -> Command:
     @click.option(
         "--sasl-audience", metavar="NAMES", help="Whom tokens are for, with commas.  [default: any]"
     )
-    @click.option("--sasl-issuer", metavar="NAME", help="Who issues tokens.  [default: any]")
-    @click.option("--sasl-scopes", metavar="NAMES", help="What tokens have to allow, with commas.")
-    @click.option("--sasl-subject-claim", default="sub", show_default=True, help="Who a token's user is.")
+    @click.option("--sasl-issuer", metavar="NAME", help="The issuer of tokens.  [default: any]")
+    @click.option("--sasl-scopes", metavar="NAMES", help="Scopes that tokens need, with commas.")
+    @click.option(
+        "--sasl-subject-claim",
+        default="sub",
+        show_default=True,
+        help="The claim of a token that names its user.",
+    )
     @wraps(command)
     def with_sasl(
         *,

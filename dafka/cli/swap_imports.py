@@ -28,8 +28,8 @@ def swap_imports(
 ) -> None:
     """Rewrite the files PATH, and all Python files below the folders PATH, to import compat.kafka.
 
-    Everything else in a file stays as it is. What may mean kafka-python but cannot be decided from the source
-    is left, and named with file and line. The exit status is 2 if a file could not be read as Python.
+    Everything else in a file stays as it is. Names that may mean kafka-python but cannot be decided from the
+    source are left, and named with file and line. The exit status is 2 if a file could not be read as Python.
     """
     try:
         from dafka.swapping.files import Task, outcomes, own_module, sources

@@ -23,7 +23,9 @@ def tls_options(command: Command) -> Command:
         "--ssl-keyfile", type=_FILE, metavar="FILE", help="Its key, PEM.  [default: in the certfile]"
     )
     @click.option("--ssl-password", metavar="TEXT", help="Of the key. Better in the environment than here.")
-    @click.option("--ssl-cafile", type=_FILE, metavar="FILE", help="Who signs clients' certificates, PEM.")
+    @click.option(
+        "--ssl-cafile", type=_FILE, metavar="FILE", help="Authorities of clients' certificates, PEM."
+    )
     @click.option(
         "--ssl-client-auth",
         type=click.Choice(get_args(ClientAuth)),
@@ -36,7 +38,7 @@ def tls_options(command: Command) -> Command:
         default="DEFAULT",
         show_default=True,
         metavar="RULES",
-        help="Who a client is by its certificate, as Kafka's ssl.principal.mapping.rules.",
+        help="How a certificate becomes a principal, as Kafka's ssl.principal.mapping.rules.",
     )
     @wraps(command)
     def with_tls(

@@ -23,7 +23,7 @@ _KEY = re.compile(r"""\s*("[^"]*"|'[^']*'|[\w-]+)\s*(=|\.)""")
 _SEPARATORS = {"super_users": ";"}  # of options that have something else than a comma between their values
 
 
-SECRETS = frozenset({"ssl_password"})
+SECRETS = frozenset({"ssl_password", "schema_registry"})  # its address may have a password in it
 """Options whose values are never shown."""
 
 
@@ -78,7 +78,7 @@ class _Reading:
             option = self._options.get(name)
             if option is None:
                 names = [*self._options]
-                self._wrong((*self._path, key), f"{self._named(key)} is no setting{_nearest(name, names)}")
+                self._wrong((*self._path, key), f"{self._named(key)} is not a setting{_nearest(name, names)}")
             elif name in found:
                 self._wrong((*self._path, key), f"{self._named(key)} is there twice")
             else:

@@ -24,7 +24,7 @@ def user() -> None:
     type=click.Choice(SCRAM_MECHANISMS),
     default=SCRAM_MECHANISMS[0],
     show_default=True,
-    help="What the password is kept for; PLAIN takes either.",
+    help="The mechanism that the password is kept for; PLAIN takes either.",
 )
 @click.option(
     "--password-file", type=FILE, required=True, metavar="FILE", help="Its first line; -: from here."
@@ -77,7 +77,8 @@ def remove(name: str, mechanism: str | None, connect: Any) -> None:
             numbers = [one for one in ScramMechanism if one.label == mechanism]
         if not numbers:
             raise click.ClickException(f"there is no user {name!r}")
-        _check(connection.call("alter_accounts", [CredentialDeletion(name, one) for one in numbers], []))
+        for one in numbers:  # a request changes one credential of a user
+            _check(connection.call("alter_accounts", [CredentialDeletion(name, one)], []))
 
 
 def _check(outcomes: dict[str, Any]) -> None:

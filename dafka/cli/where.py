@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dafka.cli.options import check_folder
+from dafka.security.client_properties import client_security, read_properties
 from dafka.security.sasl.options import ClientSasl
 from dafka.security.sasl.steps import SCRAM_MECHANISMS
 from dafka.security.tls import ClientTls
 
 if TYPE_CHECKING:
     from dafka.broker.connecting import Connection
+
+_SERVER, _CONFIG = "DAFKA_KAFKA_BOOTSTRAP_SERVER", "DAFKA_KAFKA_COMMAND_CONFIG"
 
 PATIENCE = 20.0  # seconds that a broker is waited for
 
@@ -32,11 +36,13 @@ def login_options(command: Command) -> Command:
         type=click.Choice(["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]),
         default="PLAINTEXT",
         show_default=True,
-        help="What is spoken there.",
+        help="The protocol that is spoken there.",
     )
-    @click.option("--ssl-cafile", type=FILE, metavar="FILE", help="Who signs the broker's certificate, PEM.")
+    @click.option(
+        "--ssl-cafile", type=FILE, metavar="FILE", help="Authorities of the broker's certificate, PEM."
+    )
     @click.option("--sasl-mechanism", default=SCRAM_MECHANISMS[0], show_default=True, help="How to log in.")
-    @click.option("--sasl-username", metavar="NAME", help="Who logs in.")
+    @click.option("--sasl-username", metavar="NAME", help="The user that logs in.")
     @click.option(
         "--sasl-password-file", type=FILE, metavar="FILE", help="The password of who logs in; -: from here."
     )
@@ -78,12 +84,28 @@ def where(command: Command) -> Command:
         metavar="DIR",
         help="The folder of a broker that does not run.",
     )
-    @click.option("--bootstrap-server", metavar="HOST:PORT", help="A broker that runs.")
+    @click.option("-b", "--bootstrap-server", metavar="HOST:PORT", help="A broker that runs.")
+    @click.option(
+        "--command-config",
+        type=FILE,
+        metavar="FILE",
+        help="Kafka's properties of a client, in place of the five options below.",
+    )
     @login_options
     @wraps(command)
     def with_where(
-        *, data: str | None, bootstrap_server: str | None, login: dict[str, Any], **options: Any
+        *,
+        data: str | None,
+        bootstrap_server: str | None,
+        command_config: str | None,
+        login: dict[str, Any],
+        **options: Any,
     ) -> Any:
+        if data is None and _is_of_kafka():  # where the other commands of `dafka kafka` look
+            bootstrap_server = bootstrap_server or os.environ.get(_SERVER) or "127.0.0.1:9092"
+            command_config = command_config or os.environ.get(_CONFIG)
+        if command_config is not None:
+            login = client_security(read_properties(command_config)).arguments
         if (data is None) is (bootstrap_server is None):
             raise click.UsageError(
                 "give --data, the folder of a broker that does not run, or --bootstrap-server"
@@ -104,6 +126,14 @@ def where(command: Command) -> Command:
         return command(connect=connect, **options)
 
     return with_where
+
+
+def _is_of_kafka() -> bool:
+    """Whether the command was called by its name below `dafka kafka`."""
+    context: click.Context | None = click.get_current_context()
+    while context is not None and context.info_name != "kafka":
+        context = context.parent
+    return context is not None
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def test_what_does_not_go_together_is_one_line(tmp_path):
     for arguments, words in (
         (["list"], "--bootstrap-server"),
         (["add", *bob, *data], "say of what"),
-        (["add", "--topic", "t", *data], "say who"),
+        (["add", "--topic", "t", *data], "name a principal"),
         (["add", *bob, "--topic", "t", "--consumer", *data], "--consumer needs --group"),
         (["add", *bob, "--group", "t", "--producer", *data], "need --topic"),
         (["add", *bob, "--topic", "t", "--operation", "Read", "--producer", *data], "give no --operation"),

@@ -48,7 +48,7 @@ def test_options_are_read(arguments, acls):
     [
         (["--super-users", "User:a"], "need --authorizer"),
         (["--allow-everyone-if-no-acl-found"], "need --authorizer"),
-        (["--authorizer", "--super-users", "admin"], "'admin' is no principal"),
+        (["--authorizer", "--super-users", "admin"], "'admin' is not a principal"),
     ],
 )
 def test_options_that_do_not_go_together_are_named(arguments, words):

@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 from cli.tools import refused, run, running
+from click.testing import CliRunner
+from kafka.errors import KafkaTimeoutError
 from overlay.bridge import kafka
+from ports import free_port
 from security.certificates import Authority
 
 from compat.kafka import KafkaProducer
 from dafka import Broker
+from dafka.cli import bridge as command
 from dafka.overlay import Endpoint, Event
 from dafka.security import ServerTls
 
@@ -128,7 +132,7 @@ def test_a_bridge_logs_in_at_a_broker_that_wants_to_know_who_asks(tmp_path: Path
         (["--to-kafka", "/zeek"], "a rule has a FROM and a TO"),
         (["--to-kafka", "/zeek t form=xml"], "json, binary, octets"),
         (["--to-kafka", "/zeek {offset}"], "there is no field 'offset'"),
-        (["--to-overlay", "t /t key=x"], "'key' is none of form"),
+        (["--to-overlay", "t /t key=x"], "'key' is not one of form"),
         (["--to-overlay", "t '/t"], "No closing quotation"),
         (["--site", "a.b"], "a dot would end the name"),
         ([], "nothing to do"),
@@ -141,3 +145,37 @@ def test_what_makes_no_sense_is_answered_in_one_line(options: list[str], said: s
     assert ended.returncode != 0
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(("options", "timeout"), [((), None), (("--timeout", "3"), 3.0)])
+def test_a_broker_is_waited_for_as_long_as_is_said_else_for_ever(
+    options: tuple[str, ...], timeout: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float | None] = []
+
+    def opened(*_: object, timeout: float | None, **__: object) -> None:
+        given.append(timeout)
+        raise KafkaTimeoutError("it is not there")
+
+    monkeypatch.setattr(command, "Bridge", opened)
+    arguments = ["--bootstrap-server", "127.0.0.1:2", "--site", "x", "--listen", ANY, *options]
+    ended = CliRunner().invoke(command.bridge, arguments)
+    assert "it is not there" in ended.output and given == [timeout]
+
+
+def test_a_bridge_may_be_started_before_its_broker(tmp_path: Path) -> None:
+    where = f"127.0.0.1:{free_port()}"
+    with running("bridge", "--bootstrap-server", where, "--site", "x", "--listen", ANY) as process:
+        assert process.stderr is not None
+        assert "cannot be reached" in process.stderr.readline()
+        with Broker(tmp_path, listen=where):
+            assert started(process)
+
+
+def test_a_bridge_that_waits_for_its_broker_ends_when_it_is_told_to() -> None:
+    where = f"127.0.0.1:{free_port()}"
+    with running("bridge", "--bootstrap-server", where, "--site", "x", "--listen", ANY) as process:
+        assert process.stderr is not None
+        assert "cannot be reached" in process.stderr.readline()
+        process.terminate()
+        process.wait(60)

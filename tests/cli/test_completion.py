@@ -6,8 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from cli.pseudo_terminal import PseudoTerminal
 from cli.tools import DAFKA, environment, refused, run
 
 
@@ -49,17 +51,31 @@ def test_what_is_printed_is_a_program_of_the_shell(shell: str) -> None:
         assert checked.returncode == 0, checked.stderr
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
-def test_bash_completes_what_is_typed(tmp_path) -> None:
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A PATH with the command dafka."""
     command = tmp_path / "dafka"
     command.write_text(f'#!/bin/sh\nexec {" ".join(DAFKA)} "$@"\n')
     command.chmod(0o755)
-    program = (
-        "source <(dafka completion bash); COMP_WORDS=(dafka swap); COMP_CWORD=1; "
-        '_dafka_completion dafka; echo "${COMPREPLY[@]}"'
-    )
-    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
-    done = subprocess.run(
-        ["bash", "-c", program], env=environment(PATH=path), capture_output=True, text=True, timeout=200
-    )
-    assert done.stdout == "swap-imports\n", done.stderr
+    return os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+
+
+SHELLS = {
+    "bash": (["bash", "--norc", "--noprofile", "-i"], "source <(dafka completion bash)"),
+    "zsh": (["zsh", "-f", "-i"], "autoload -U compinit; compinit -u -D; source <(dafka completion zsh)"),
+    "fish": (["fish", "--no-config", "-i"], "dafka completion fish | source"),
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_completes_what_is_typed(shell: str, path: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell} here")
+    command, source = SHELLS[shell]
+    with PseudoTerminal(command, PATH=path, HOME=str(tmp_path), PS1="$ ") as terminal:
+        terminal.press(f"{source} && echo rea''dy\n")
+        terminal.wait(lambda shown: "\nready" in shown)
+        terminal.press("dafka swap\t")
+        terminal.wait("dafka swap-imports")
+        terminal.press("\x15dafka kafka gr\t")
+        terminal.wait("dafka kafka groups")

@@ -155,7 +155,10 @@ def test_a_producer_that_has_to_wait_for_stores_says_so(tmp_path: Path) -> None:
         producer.stdin.write("one\n")
         producer.stdin.close()
         producer.stdin = None
-        assert producer.stderr.readline() == "waiting 200 s for stores to acknowledge 1 of the records\n"
+        assert producer.stderr.readline() == (
+            "waiting 200 s for stores to acknowledge 1 of the records; "
+            "a broker is written to with `dafka kafka produce`\n"
+        )
         with running("store", str(tmp_path / "db"), *mesh(tower)):
             assert producer.wait(200) == 0
 
@@ -300,3 +303,15 @@ def test_a_file_of_positions_that_is_none_is_one_line(tmp_path: Path) -> None:
         assert done.output.count("\n") == 1
     both = ["--positions", str(wrong), "--partition", "AB" * 16]
     assert CliRunner().invoke(main, ["consume", "hello", *both]).exit_code == 2
+
+
+def test_consume_prints_only_the_newest_and_ends_with_the_last_one(tmp_path: Path) -> None:
+    with Tower() as tower, Store(tmp_path / "db", tower=tower):
+        lines = "".join(f"{number}\n" for number in range(1000))
+        assert run("produce", "pose", *mesh(tower), stdin=lines).returncode == 0
+        with running("consume", "pose", "--from", "earliest", "--latest-only", *mesh(tower)) as consumer:
+            assert consumer.stdout is not None
+            printed = [-1]
+            while printed[-1] != 999:
+                printed.append(int(consumer.stdout.readline()))
+            assert printed == sorted(set(printed))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from cli.tools import LOOPBACK, address_of, running
 
+import dafka
 from dafka import Broker
 from dafka.broker.broker import Broker as BrokerClass
 from dafka.cli.health import Health, health_of, hub_turns
@@ -32,7 +33,9 @@ def test_a_broker_says_that_it_is_ready_and_alive(tmp_path: Path) -> None:
         assert process.stderr is not None
         url = process.stderr.readline().split()[-1].removesuffix("/metrics")
         for path in ("/health", "/health/ready", "/health/live", "/health/"):
-            assert get(url + path) == (200, {"alive": True, "ready": True, "detail": ""})
+            status, told = get(url + path)
+            assert (status, told["alive"], told["ready"], told["detail"]) == (200, True, True, "")
+            assert told["version"] == dafka.__version__ and told["disk_free"] and told["longest_turn"]
 
 
 def test_what_starts_is_alive_and_not_ready() -> None:
@@ -57,12 +60,20 @@ def test_a_broker_that_can_write_nothing_is_not_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Broker(tmp_path / "data") as broker:
-        assert health_of(broker) == Health(alive=True, ready=True, detail="")
+        assert health_of(broker)["ready"] and not health_of(broker)["detail"]
         monkeypatch.setattr(BrokerClass, "write_failure", OSError("the log may not show what is on the disk"))
-        assert health_of(broker) == Health(
-            alive=True, ready=False, detail="the log may not show what is on the disk"
-        )
+        told = health_of(broker)
+        assert not told["ready"] and told["detail"] == "the log may not show what is on the disk"
     assert health_of(broker) == Health(alive=True, ready=False, detail="the broker is stopped")
+
+
+def test_a_broker_on_a_full_disk_serves_and_says_what_is_amiss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Broker(tmp_path / "data") as broker:
+        monkeypatch.setattr("dafka.cli.health.RESERVE_BYTES", 2**62)
+        told = health_of(broker)
+        assert told["ready"] and told["detail"].startswith("records are refused: ")
 
 
 def test_a_hub_that_does_not_turn_is_noticed() -> None:

@@ -58,3 +58,8 @@ def test_daemons_with_keys_are_a_mesh_and_others_are_not_in_it(tmp_path: Path):
             assert "a value" in found.stdout
             refused = run("topics", *mesh)
             assert "topic" not in refused.stdout
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    done = CliRunner().invoke(main, ["keys", "list", str(tmp_path / "nope")])
+    assert done.exit_code == 1 and "there is no folder" in done.output

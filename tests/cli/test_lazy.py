@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 import click
 from click.testing import CliRunner
 
+from dafka.cli import main
 from dafka.cli.lazy import LazyGroup
 
 
@@ -32,3 +34,21 @@ def test_all_are_listed_and_an_unknown_one_is_named():
 def test_names_are_completed_without_importing_anything():
     group = LazyGroup("some", homes={"one": "nowhere:one", "two": "nowhere:two", "three": "nowhere:three"})
     assert [one.value for one in group.shell_complete(click.Context(group), "t")] == ["two", "three"]
+
+
+def test_the_help_of_every_command_shows_none_of_the_marks_for_its_layout():
+    marked = [name for name, context, command in all_commands() if "\\b" in command.get_help(context)]
+    assert not marked
+
+
+def all_commands() -> Iterator[tuple[str, click.Context, click.Command]]:
+    """Names, contexts and commands below ``dafka``, those of groups in groups too."""
+    left: list[tuple[click.Context, click.Command]] = [(click.Context(main, info_name="dafka"), main)]
+    while left:
+        context, command = left.pop()
+        yield context.command_path, context, command
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                inner = command.get_command(context, name)
+                assert inner is not None, name
+                left.append((click.Context(inner, info_name=name, parent=context), inner))

@@ -118,7 +118,7 @@ def test_each_damage_is_a_line_and_the_exit_status_is_1(filled: Path) -> None:
     assert total.endswith("2 damaged places")
 
 
-def test_an_empty_folder_is_no_log_and_stays_empty(tmp_path: Path) -> None:
+def test_an_empty_folder_is_not_a_log_and_stays_empty(tmp_path: Path) -> None:
     assert isinstance(run("dump", tmp_path).exception, NotALogError)
     assert isinstance(run("verify", tmp_path).exception, NotALogError)
     assert list(tmp_path.iterdir()) == []

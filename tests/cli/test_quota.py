@@ -29,10 +29,10 @@ def test_quotas_are_set_in_the_folder_and_over_the_wire(tmp_path):
     ("arguments", "words"),
     [
         (["set", "--user", "a"], "give a rate"),
-        (["set", "--request-percentage", "1"], "say whom it is for"),
+        (["set", "--request-percentage", "1"], "name its clients"),
         (["set", "--user", "a", "--user-default", "--request-percentage", "1"], "--user or --user-default"),
         (["set", "--user", "a", "--producer-byte-rate", "0"], "--producer-byte-rate"),
-        (["remove"], "say whom it is for"),
+        (["remove"], "name its clients"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(tmp_path, arguments, words):

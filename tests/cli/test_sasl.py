@@ -45,4 +45,4 @@ def test_options(arguments, sasl):
 
 def test_what_does_not_go_together_is_said():
     assert "need --sasl-jwks" in parsed("--sasl-issuer", "us")
-    assert "'GSSAPI' is none of" in parsed("--sasl-mechanisms", "GSSAPI")
+    assert "'GSSAPI' is not one of" in parsed("--sasl-mechanisms", "GSSAPI")

@@ -69,13 +69,13 @@ def test_every_option_of_a_broker_can_be_set_in_a_file(tmp_path: Path) -> None:
     """Whatever the value is: none is unknown."""
     names = [str(one.parameter.name) for one in settings(COMMANDS["broker"], ("broker",))]
     for name in set(names) - {"config", "check"}:
-        assert "is no setting" not in check(tmp_path, f"[broker]\n{name} = 'x'\n").stderr, name
+        assert "is not a setting" not in check(tmp_path, f"[broker]\n{name} = 'x'\n").stderr, name
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[broker]\nretention_msec = 5", "line 2: broker.retention_msec is no setting (the nearest"),
+        ("[broker]\nretention_msec = 5", "line 2: broker.retention_msec is not a setting (the nearest"),
         ("\n[borker]\nx = 1", "line 2: [borker] belongs to no command (the nearest known one is 'broker')"),
         ("listen = 'x'", "line 1: 'listen' stands in no table: write it below [broker]"),
         ("[broker]\n\nretention_ms = 'week'", "line 3: broker.retention_ms is a number, not 'week'"),
@@ -87,7 +87,7 @@ def test_every_option_of_a_broker_can_be_set_in_a_file(tmp_path: Path) -> None:
         ("[broker]\ndurability = 'always'", "line 2: broker.durability: 'always' is not one of"),
         ("[broker]\ndata = ''", "line 2: broker.data: a folder has a name"),
         ("[broker]\ndata = 2026-01-01", "line 2: broker.data cannot be datetime.date(2026, 1, 1)"),
-        ("[broker.tls]\ncertfile = 'x'", "line 1: broker.tls is no setting"),
+        ("[broker.tls]\ncertfile = 'x'", "line 1: broker.tls is not a setting"),
         ("[broker]\ndata = 'a'\ndata = 'b'", "line 3: broker.data is there twice"),
         ("[broker]\nlog-format = 'text'\nlog_format = 'json'", "broker.log_format is there twice"),
         ("[broker", "Expected ']' at the end of a table declaration"),

@@ -24,7 +24,8 @@ def test_the_first_account_is_made_in_the_folder_and_the_next_one_over_the_wire(
         more = ["--mechanism", "SCRAM-SHA-512", "--iterations", "5000", "--password-file", "-"]
         assert run("user", "add", "bob", *more, *login, stdin="other\n").returncode == 0
         assert run("user", "list", *login).stdout == "alice\tSCRAM-SHA-256\t4096\nbob\tSCRAM-SHA-512\t5000\n"
-        assert run("user", "remove", "bob", *login).returncode == 0
+        assert run("user", "add", "bob", "--password-file", password, *login).returncode == 0
+        assert run("user", "remove", "bob", *login).returncode == 0  # both mechanisms
         refused = run("user", "list", "--data", data)
         assert refused.returncode == 1 and "Error:" in refused.stderr
     assert run("user", "list", "--data", data).stdout == "alice\tSCRAM-SHA-256\t4096\n"

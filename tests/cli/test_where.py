@@ -48,3 +48,24 @@ def test_a_wrong_password_is_one_line_and_is_not_tried_again(tmp_path):
             (said,) = invoked(*command, "--bootstrap-server", address, *login, str(password)).splitlines()
             assert said.startswith("Error: SaslAuthenticationFailedError: ")
             assert address in said or "invalid" in said.lower() or "failed" in said
+
+
+def test_below_kafka_they_look_where_the_other_commands_look(tmp_path, monkeypatch):
+    with running("broker", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data")) as broker:
+        address = broker.stderr.readline().split(" ")[1]
+        config = tmp_path / "client.properties"
+        config.write_text("security.protocol=PLAINTEXT\n")
+        added = ["users", "add", "anna", "--password-file", str(config)]
+        for words in (added, ["users", "list"], ["quotas", "list"], ["users", "list", "-b", address]):
+            done = CliRunner().invoke(main, ["kafka", *words], env={"DAFKA_KAFKA_BOOTSTRAP_SERVER": address})
+            assert done.exit_code == 0, done.output
+        assert done.stdout.startswith("anna")
+        words = ["user", "list", "-b", address, "--command-config", str(config)]
+        assert CliRunner().invoke(main, words).exit_code == 0
+        monkeypatch.setattr(where, "PATIENCE", 0.2)
+        config.write_text("security.protocol=SASL_PLAINTEXT\n")
+        assert CliRunner().invoke(main, words).exit_code == 1
+        elsewhere = {"DAFKA_KAFKA_BOOTSTRAP_SERVER": "127.0.0.1:1"}
+        done = CliRunner().invoke(main, ["kafka", "users", "list"], env=elsewhere)
+        assert done.exit_code == 1 and "127.0.0.1:1" in done.output
+    assert "give --data" in CliRunner().invoke(main, ["user", "list"]).output

@@ -73,7 +73,7 @@ def mesh(tower: Tower) -> list[str]:
 
 def without_waiting(said: str) -> str:
     """What a producer said, but for the line that it waits: whether it does depends on the machine's load."""
-    return re.sub(r"^waiting \d+ s for stores to acknowledge \d+ of the records\n", "", said)
+    return re.sub(r"^waiting \d+ s for stores to acknowledge \d+ of the records;.*\n", "", said)
 
 
 def address_of(process: subprocess.Popen[str]) -> str:

@@ -19,6 +19,7 @@ _HOMES = {
     "configs": "dafka.cli.kafka.configs:configs",
     "transactions": "dafka.cli.kafka.transactions:transactions",
     "cluster": "dafka.cli.kafka.cluster:cluster",
+    "top": "dafka.cli.kafka.top.command:top",
     "acls": "dafka.cli.acl:acl",
     "quotas": "dafka.cli.quota:quota",
     "users": "dafka.cli.user:user",
@@ -38,4 +39,5 @@ def kafka() -> None:
       dafka kafka consume orders --exit --json
       dafka kafka groups describe billing
       dafka kafka groups reset billing --topic orders --to 2h --execute
+      dafka kafka top
     """

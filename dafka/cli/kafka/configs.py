@@ -48,7 +48,7 @@ def _resource(command: Command) -> Command:
             if name is not None
         ]
         if len(given) != 1:
-            raise click.UsageError("say whose: --topic NAME, --group NAME or --broker ID")
+            raise click.UsageError("name what it belongs to: --topic NAME, --group NAME or --broker ID")
         return command(resource=given[0], **options)
 
     return with_resource

@@ -59,14 +59,14 @@ def consume(
     uncommitted: bool,
     cluster: Cluster,
 ) -> None:
-    r"""Print the records of topics, each value on a line.
+    """Print the records of topics, each value on a line.
 
     A format has fields for %s value, %k key, %S and %K their lengths (-1: null), %t topic, %p partition,
-    %o offset, %T timestamp in milliseconds, %h headers, and \n \r \t \0 \x41.
+    %o offset, %T timestamp in milliseconds, %h headers, and \\n \\r \\t \\0 \\x41.
 
     \b
       dafka kafka consume orders --exit --from -10
-      dafka kafka consume orders --from 2026-01-31T12:00 --to 2026-01-31T13:00 -f '%T %k %s\n'
+      dafka kafka consume orders --from 2026-01-31T12:00 --to 2026-01-31T13:00 -f '%T %k %s\\n'
     """
     if form is not None and as_json:
         raise click.UsageError("--json is a format: give no --format with it")

@@ -58,9 +58,9 @@ def _unknown(field: str, escape: str) -> str:
     if escape in ("%", "\\"):
         return f"there is nothing behind the {escape} at its end; {escape}{escape} is one {escape}"
     if field:
-        return f"%{field} is no field, there are %{' %'.join(_FIELDS)}"
+        return f"%{field} is not a field, there are %{' %'.join(_FIELDS)}"
     known = " ".join(f"\\{one}" for one in _ESCAPES)
-    return f"{escape!r} is no escape, there are {known} and \\x41"
+    return f"{escape!r} is not an escape, there are {known} and \\x41"
 
 
 def json_line(record: Any) -> bytes:

@@ -247,6 +247,8 @@ def _read(file: TextIO) -> dict[TopicPartition, int]:
             raise click.ClickException(
                 f"{file.name}, line {number}: it is not TOPIC,PARTITION,OFFSET"
             ) from None
+    if not found:
+        raise click.ClickException(f"{file.name}: there is no TOPIC,PARTITION,OFFSET in it")
     return found
 
 

@@ -24,7 +24,7 @@ Place = tuple[str, int]  # a file, and the number of a line in it
 @click.option("--json", "as_json", is_flag=True, help="Each line is a JSON object: key, value, headers ...")
 @click.option("--whole", is_flag=True, help="Each file is one record.")
 @click.option("--key", metavar="TEXT", help="The key of all records.")
-@click.option("--key-separator", "-K", metavar="TEXT", help="What stands between key and value in a line.")
+@click.option("--key-separator", "-K", metavar="TEXT", help="The text between key and value in a line.")
 @click.option("--null", metavar="TEXT", help="A value like this is null, which deletes its key.")
 @click.option(
     "--header", "headers", type=Setting(), multiple=True, metavar="NAME=VALUE", help="Of all records."
@@ -39,6 +39,14 @@ Place = tuple[str, int]  # a file, and the number of a line in it
     help="Of all of them.  [default: now]",
 )
 @click.option("--compression", type=click.Choice(["gzip", "snappy", "lz4", "zstd"]), help="Of batches.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1, 86_400),
+    metavar="SECONDS",
+    default=120.0,
+    show_default=True,
+    help="How long a record may wait for its acknowledgement; what is refused for now is tried again.",
+)
 @at_cluster
 def produce(
     topic: str,
@@ -52,11 +60,12 @@ def produce(
     partition: int | None,
     timestamp: int | None,
     compression: str | None,
+    timeout: float,
     cluster: Cluster,
 ) -> None:
-    r"""Send each line of FILEs, or of standard input, as a record of TOPIC.
+    """Send each line of FILEs, or of standard input, as a record of TOPIC.
 
-    Each is acknowledged by the broker before the command ends. At a line that is no record, or that the
+    Each is acknowledged by the broker before the command ends. At a line that is not a record, or that the
     broker refuses, it stops: the error names the line, and those before it are sent.
 
     \b
@@ -85,7 +94,12 @@ def produce(
     with cluster.connect() as connection:  # says in words what is wrong before anything is read
         connection.call("metadata", [])
         producer = KafkaProducer(
-            **cluster.configs, linger_ms=5, max_request_size=LARGEST, compression_type=compression
+            **cluster.configs,
+            linger_ms=5,
+            max_request_size=LARGEST,
+            compression_type=compression,
+            delivery_timeout_ms=int(1000 * timeout) + 5,
+            request_timeout_ms=int(1000 * min(timeout, 30)),
         )
     refused: list[tuple[Place, BaseException]] = []
     try:

@@ -125,7 +125,7 @@ def alter(
 
 @topics.command()
 @_NAMES
-@click.option("--if-exists", is_flag=True, help="A topic that is not there is no error.")
+@click.option("--if-exists", is_flag=True, help="Ignore topics that do not exist.")
 @at_cluster
 def delete(names: tuple[str, ...], if_exists: bool, cluster: Cluster) -> None:
     """Delete topics with their records."""
@@ -173,7 +173,7 @@ def copy(source: str, destination: str, start: Place, cluster: Cluster) -> None:
     """Copy the committed records that SOURCE has now to DESTINATION, partition by partition.
 
     Keys, headers and timestamps stay. DESTINATION is made with SOURCE's partitions and settings if it is not
-    there; otherwise it needs as many partitions. What is behind the start of an open transaction is not
+    there; otherwise it needs as many partitions. Records behind the start of an open transaction are not
     copied. Copying between clusters is what `dafka migrate` does.
     """
     from dafka.cli.kafka.copying import copy_topic

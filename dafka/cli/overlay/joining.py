@@ -49,7 +49,7 @@ class Id(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         try:
             return str(uuid.UUID(value))
         except ValueError:
-            self.fail(f"{value!r} is no UUID", param, ctx)
+            self.fail(f"{value!r} is not a UUID", param, ctx)
 
 
 class Joining:

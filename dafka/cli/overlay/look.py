@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from dafka.cli.options import ended_by_signal
-from dafka.cli.overlay.graph import as_json, gather, rows, table, writer_of
+from dafka.cli.overlay.graph import rows, table, writer_of
 from dafka.cli.overlay.joining import Joining, joining_options, line
+from dafka.overlay.topology import as_json, gather
 
 _JSON = click.option("--json", "json_", is_flag=True, help="Print JSON.")
 

@@ -42,7 +42,7 @@ def publish_(
     with ended_by_signal(), joining.endpoint() as endpoint:
         joining.await_peers(endpoint)
         if wait and not endpoint.await_subscriber(topic, timeout=joining.timeout):
-            raise click.ClickException(f"nobody has wanted {topic!r} within {joining.timeout:g} s")
+            raise click.ClickException(f"nobody has subscribed to {topic!r} within {joining.timeout:g} s")
         for value in given:
             endpoint.publish(topic, value, timeout=joining.timeout)
 

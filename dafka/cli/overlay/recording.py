@@ -16,10 +16,10 @@ from pathlib import Path
 import click
 
 from dafka.cli.options import Seconds, ended_by_signal
-from dafka.cli.overlay.graph import Graph, Observer, as_json
 from dafka.cli.overlay.joining import Joining, joining_options
 from dafka.cli.overlay.replaying import Recorded, Recording, Replay
 from dafka.overlay import Empty, Endpoint, Subscriber
+from dafka.overlay.topology import Graph, Observer, as_json
 from dafka.overlay.values import encode
 
 CLUSTER, MESSAGES = "cluster.json", "messages.csv"
@@ -97,7 +97,7 @@ def read(folder: Path) -> Recording:
         prefixes = {node["id"]: tuple(node["prefixes"] or ()) for node in cluster["nodes"]}
         links = [(one, other) for one, other in cluster["links"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise click.ClickException(f"{folder} is no recording: {error}") from error
+        raise click.ClickException(f"{folder} is not a recording: {error}") from error
     return Recording(prefixes, connected(prefixes, links), messages)
 
 

@@ -35,7 +35,7 @@ class Recording(NamedTuple):
 
 
 class Result(NamedTuple):
-    """``left_out``: messages of senders that are no nodes. ``expected``: deliveries to subscribers."""
+    """``left_out``: messages of senders that are not nodes. ``expected``: deliveries to subscribers."""
 
     nodes: int
     links: int

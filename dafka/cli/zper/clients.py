@@ -60,7 +60,7 @@ _TIMEOUT = click.option(
 _COUNT = click.option("--count", type=click.IntRange(1), help="End after so many.")
 _IDLE = click.option("--idle", type=Seconds(), help="End when nothing has come for so many seconds.")
 _SEPARATOR = click.option(
-    "--separator", default="\t", help="What is between the frames of a message.  [default: a tab]"
+    "--separator", default="\t", help="The text between the frames of a message.  [default: a tab]"
 )
 
 

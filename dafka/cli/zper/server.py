@@ -57,7 +57,9 @@ def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     command = click.option("--pub", help="Where it gives beacons.  [default: none]")(command)
     command = click.option(
-        "--advertised", metavar="HOST[:PORT]", help="What Kafka's clients are told.  [default: --listen]"
+        "--advertised",
+        metavar="HOST[:PORT]",
+        help="The address that Kafka's clients are told.  [default: --listen]",
     )(command)
     command = click.option(
         "--listen",
@@ -176,7 +178,7 @@ def stop_(properties_file: Path | None, pid_file: Path | None, timeout: float) -
     deadline = time.monotonic() + timeout
     while (pid := pid_files.pid_of(pid_file)) is None or not pid_files.is_held(pid_file):
         if not pid_files.is_held(pid_file):
-            raise click.ClickException(f"no server runs: nobody holds {pid_file}")
+            raise click.ClickException(f"no server runs: no process holds {pid_file}")
         if time.monotonic() >= deadline:  # it holds the file, and does not serve yet
             raise click.ClickException(f"the server that holds {pid_file} has not said its pid")
         time.sleep(_PAUSE)

@@ -25,7 +25,7 @@ def test_what_cannot_be_set_is_refused(terminal, topic):
     terminal.run("topics", "create", topic)
     said = terminal.refused("configs", "alter", "--topic", topic, "--set", "retention.ms=soon")
     assert "InvalidConfigurationError" in said
-    assert "say whose" in terminal.misused("configs", "describe")
+    assert "name what it belongs to" in terminal.misused("configs", "describe")
     assert "say what" in terminal.misused("configs", "alter", "--topic", topic)
     assert "is not NAME=VALUE" in terminal.misused("configs", "alter", "--topic", topic, "--set", "a")
     assert "UnknownTopicOrPartitionError" in terminal.refused(

@@ -42,7 +42,7 @@ def test_places_are_offsets_times_and_distances_from_the_end(terminal, numbers):
     assert lines(terminal, numbers, *only, "--from", moment.format(3), "--to", moment.format(6)) == [*"345"]
     assert lines(terminal, numbers, *only, "--from", "1h") == []
     assert lines(terminal, numbers, *only, "--from", "latest") == []
-    assert "is none of earliest, latest" in terminal.misused("consume", numbers, "--from", "yesterday")
+    assert "is not one of earliest, latest" in terminal.misused("consume", numbers, "--from", "yesterday")
 
 
 def test_a_count_ends_it_before_the_end(terminal, numbers):
@@ -57,7 +57,7 @@ def test_an_end_ends_it_even_if_it_follows(terminal, numbers):
 def test_formats_are_those_of_kcat(terminal, numbers):
     options = ["--partition", "0", "--from", "9", "--exit", "-f", r"%t/%p/%o %T %k:%K %s:%S %h%%\t\x41\n"]
     assert terminal.run("consume", numbers, *options) == f"{numbers}/0/9 1000000009000 k9:2 9:1 %\tA\n"
-    assert "%x is no field" in terminal.misused("consume", numbers, "-f", "%x")
+    assert "%x is not a field" in terminal.misused("consume", numbers, "-f", "%x")
 
 
 def test_a_group_goes_on_where_it_was(terminal, numbers):

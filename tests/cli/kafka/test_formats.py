@@ -37,12 +37,12 @@ def test_a_format_is_filled_in(text, shown):
 @pytest.mark.parametrize("text", ["%", "%z", "\\", r"\q", r"\x4"])
 def test_what_no_format_has_is_named(text):
     with pytest.raises(
-        ValueError, match=r"is no (field|escape), there are|nothing behind the [%\\] at its end"
+        ValueError, match=r"is not an? (field|escape), there are|nothing behind the [%\\] at its end"
     ):
         parse_format(text)
 
 
-def test_octets_that_are_no_text_are_base64_in_json():
+def test_octets_that_are_not_text_are_base64_in_json():
     assert json_line(RECORD) == (
         b'{"topic": "t", "partition": 1, "offset": 2, "timestamp": 3, "key": null, "value_base64": "dv8=", '
         b'"headers": [{"name": "a", "value": "1"}, {"name": "b", "value": null}]}\n'

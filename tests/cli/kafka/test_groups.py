@@ -168,3 +168,20 @@ def test_a_group_without_a_name_is_not_made(terminal, read):
     said = terminal.misused("groups", "reset", "", "--topic", read, "--to", "earliest", "--execute")
     assert "a group has a name" in said
     assert "" not in [row["group"] for row in terminal.rows("groups", "list")]
+
+
+def test_a_file_with_nothing_in_it_is_told(terminal, tmp_path):
+    path = tmp_path / "offsets.csv"
+    path.write_text("\n\n")
+    said = terminal.refused("groups", "reset", "group", "--from-file", str(path))
+    assert said == f"Error: {path}: there is no TOPIC,PARTITION,OFFSET in it\n"
+
+
+def test_a_group_is_reset_in_a_topic_without_records(terminal, topic):
+    terminal.run("topics", "create", topic, "--partitions", "2")
+    group = topic + "-group"
+    new = [{"topic": topic, "partition": number, "offset": None, "new_offset": 0} for number in range(2)]
+    assert terminal.rows("groups", "reset", group, "--topic", topic, "--to", "latest") == new
+    assert terminal.rows("groups", "reset", group, "--topic", topic, "--to", "latest", "--execute") == new
+    (told,) = terminal.rows("groups", "describe", group)
+    assert [(one["offset"], one["lag"]) for one in told["partitions"]] == [(0, 0), (0, 0)]

@@ -12,5 +12,5 @@ from dafka.cli.kafka.places import PlaceType
 def test_places_are_read_once_and_refused_in_words():
     assert PlaceType().convert("-7", None, None) == Place("before end", 7)
     assert PlaceType().convert(Place("latest"), None, None) == Place("latest")
-    with pytest.raises(click.BadParameter, match="is none of earliest, latest"):
+    with pytest.raises(click.BadParameter, match="is not one of earliest, latest"):
         PlaceType().convert("now", None, None)

@@ -40,7 +40,7 @@ def test_files_are_read_as_lines_or_whole(terminal, topic, tmp_path):
     assert values(terminal, topic, "value")[-1] == ("1\n2",)
 
 
-def test_a_line_that_is_no_record_is_named_and_those_before_it_are_sent(terminal, topic):
+def test_a_line_that_is_not_a_record_is_named_and_those_before_it_are_sent(terminal, topic):
     terminal.run("topics", "create", topic)
     said = terminal.refused("produce", topic, "--json", stdin='{"value": 1}\n{"valu": 2}\n')
     assert "standard input, line 2: RowError: 'valu' is not a field" in said
