@@ -1,6 +1,6 @@
 """How far a migration has come, in an SQLite file.
 
-What is about to be produced is noted first, batch by batch with the offsets behind it on both sides, so that
+Batches are noted before they are produced, each with the offsets behind it on both sides, so that
 the destination's end tells exactly how far a migration came that was killed (see ``copying.py``).
 """
 

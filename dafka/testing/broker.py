@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 from weakref import WeakMethod, WeakSet
 
 from kafka.consumer.fetcher import ConsumerRecord
@@ -27,6 +27,7 @@ from compat.kafka.consumer._records import PartitionBuffer
 from dafka.broker import running
 from dafka.broker.broker import Broker
 from dafka.broker.interface.broker import EARLIEST, LATEST, BrokerInterface, FetchFrom, TopicSpec
+from dafka.broker.resources import Resources
 from dafka.protocol.batch_writer import encode_batch
 from dafka.testing.clock import MovableClock
 from dafka.testing.faults import Failure, FaultyBroker
@@ -46,14 +47,6 @@ Row = tuple[int, "bytes | None", "bytes | None", "list[tuple[str, bytes | None]]
 
 
 with_console: WeakSet[Any] = WeakSet()  # the brokers of this process that have one
-
-
-class _Running(Protocol):
-    """The attributes of a running :class:`~dafka.broker.broker.Broker` that are used here."""
-
-    core: Any
-    path: str
-    _folder: str | None  # goes away with the broker
 
 
 class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
@@ -101,16 +94,16 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         if snapshot is not None:
             self._begin_with(snapshot)
 
-    def _open(self) -> Any:
+    def _open(self) -> Resources:
         folder, self._kept_folder = self._kept_folder, None
         if self._path is None and folder is None:
-            folder = tempfile.mkdtemp(prefix="dafka-", dir=MEMORY if _has_memory() else None)
+            folder = tempfile.mkdtemp(prefix="dafka-", dir=MEMORY if has_memory() else None)
         given = self._path
         try:
             self._path = folder or given
             if self._begins_with is not None:
                 self._begins_with.fill(cast(str, self._path), self._beside)
-            state: _Running = super()._open()
+            state = super()._open()
         except BaseException:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -119,9 +112,9 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
             self._path = given
         self._begins_with, self._beside = None, frozenset()
         if folder is not None:
-            state._folder = folder
+            state.folder = folder
         # The one seam: clients that connect to this broker's address get the broker with faults.
-        state.core = FaultyBroker(state.core)
+        state.core = cast(Any, FaultyBroker(state.core))
         return state
 
     # -- beginning again ------------------------------------------------------------------------
@@ -139,7 +132,7 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
 
         The clients notice nothing. Records that are under way may be in it or not.
         """
-        return Snapshot(self._state().path, self.clock.ahead, MEMORY if _has_memory() else None)
+        return Snapshot(self._state().path, self.clock.ahead, MEMORY if has_memory() else None)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Be what a broker was when the snapshot was taken. For clients as :meth:`restart`; what was stored
@@ -149,8 +142,8 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
 
     def _begin_again(self, snapshot: Snapshot | None) -> None:
         with running.changing:
-            state = cast(_Running, self._state())
-            self._kept_folder, state._folder = state._folder, None
+            state = self._state()
+            self._kept_folder, state.folder = state.folder, None
             path = state.path
             self._stop()
             if snapshot is not None:
@@ -366,7 +359,8 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         return self._hub.run(getattr(self._faulty._broker, method), *args, **kwargs)
 
 
-def _has_memory() -> bool:
+def has_memory() -> bool:
+    """Whether there is room for folders in MEMORY."""
     try:
         space = os.statvfs(MEMORY)
     except (AttributeError, OSError):

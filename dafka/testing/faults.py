@@ -20,6 +20,7 @@ from dafka.broker.interface.broker import (
     Error,
     Fetched,
     FetchFrom,
+    PartitionWatch,
     Produced,
     TopicPartition,
 )
@@ -71,6 +72,10 @@ class FaultyBroker:
     def hang(self) -> None:
         """Answer nothing that is asked from now on, until :meth:`release`."""
         self._answering.clear()
+
+    def watch(self) -> PartitionWatch:
+        self._answering.wait()
+        return _HangingWatch(self._broker.watch(), self._answering)
 
     def produce(
         self, batches: Mapping[TopicPartition, Sequence[bytes]], *args: Any, **kwargs: Any
@@ -152,6 +157,33 @@ class FaultyBroker:
     def close(self) -> None:
         self.release()
         self._broker.close()
+
+
+class _HangingWatch(PartitionWatch):
+    """Nothing is known of its partitions while the broker hangs: a Fetch at their end is answered from it."""
+
+    def __init__(self, watch: PartitionWatch, answering: Event) -> None:
+        self._watch = watch
+        self._answering = answering
+
+    def add(self, key: TopicPartition) -> bool:
+        self._answering.wait()
+        return self._watch.add(key)
+
+    def remove(self, key: TopicPartition) -> None:
+        self._watch.remove(key)
+
+    def take(self) -> Collection[TopicPartition]:
+        self._answering.wait()
+        return self._watch.take()
+
+    def wait(self, timeout: float) -> bool:
+        changed = self._watch.wait(timeout)
+        self._answering.wait()
+        return changed
+
+    def close(self) -> None:
+        self._watch.close()
 
 
 # isinstance() accepts it as the interface: __getattr__ passes the missing operations to the real broker.

@@ -23,7 +23,7 @@ from dafka.log.values import VALUES
 
 class Snapshot:
     """What a test broker had stored at one moment: topics, records, committed offsets, transactions,
-    settings, accounts; and how far its clock was ahead. Members of groups are no part of it.
+    settings, accounts; and how far its clock was ahead. Members of groups are not part of it.
 
     It stays until :meth:`close`, or as long as anything refers to it.
     """

@@ -31,7 +31,7 @@ def faults(
     allowed = kinds_of(level)
     for kind in kinds or ():
         if kind not in allowed:
-            raise ValueError(f"{kind!r} is no fault of that level; there are {', '.join(allowed)}")
+            raise ValueError(f"{kind!r} is not a fault of that level; there are {', '.join(allowed)}")
     if calls < 1:
         raise ValueError(f"calls are counted from 1 on, so {calls!r} of them have no faults")
     met = []
@@ -63,5 +63,3 @@ def plans(
         max_size=max_size,
         unique_by=lambda fault: (fault.point, fault.call),
     )
-
-

@@ -6,6 +6,8 @@ import threading
 import time
 
 import pytest
+from broker.server.client import WireClient
+from broker.server.samples import fetch
 from kafka.errors import (
     GroupAuthorizationFailedError,
     KafkaStorageError,
@@ -153,3 +155,18 @@ def test_faults_that_could_not_happen_are_refused(dafka_broker):
     for seconds in (-1, float("nan")):
         with pytest.raises(ValueError, match=f"not {seconds}"):
             dafka_broker.delay_fetches(seconds)
+
+
+def test_a_consumer_that_waits_at_the_end_of_a_partition_meets_a_broker_that_hangs(dafka_broker):
+    dafka_broker.create_topic("t", 1)
+    with WireClient(dafka_broker) as wire:
+        request = fetch("t", 0, wait=20)
+        for _ in range(5):  # from the third time on it is answered without a look at the partition
+            assert not wire.ask(request, 12).responses[0].partitions[0].records
+        with dafka_broker.hang():
+            correlation = wire.send(request, 12)
+            wire.socket.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                wire.receive_frame()
+        wire.socket.settimeout(100.0)
+        assert not wire.receive(request, 12, correlation).responses[0].partitions[0].records

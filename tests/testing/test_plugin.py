@@ -10,6 +10,7 @@ from ast import literal_eval
 from pathlib import Path
 
 import forking
+import pytest
 
 pytest_plugins = ["pytester"]
 
@@ -217,3 +218,29 @@ def test_a_hundred_brokers_one_after_another_leave_nothing_behind():
         timeout=280,
     )
     assert (done.stdout, done.stderr) == ("clean\n", "")
+
+
+def test_a_test_that_fails_tells_where_its_brokers_are_shown(run):
+    pytest.importorskip("flask", reason="the extra console is not installed")
+    result = run(
+        """
+        import pytest
+        from dafka.testing import TestBroker
+
+        @pytest.fixture
+        def shown():
+            with TestBroker(console=True) as broker:
+                yield broker
+
+        def test_passes(shown):
+            assert shown.console.startswith("http://127.0.0.1:")
+
+        def test_fails(shown):
+            print("it is at", shown.console)
+            assert shown.topics() == ["orders"]
+        """
+    )
+    result.assert_outcomes(passed=1, failed=1)
+    address = next(line for line in result.outlines if line.startswith("it is at ")).split()[-1]
+    result.stdout.fnmatch_lines(["*Captured dafka console call*", address])
+    assert result.outlines.count(address) == 1

@@ -65,11 +65,11 @@ def test_kinds_that_are_named_are_chosen_though_chaos_does_not(fault):
 @pytest.mark.parametrize(
     ("arguments", "options", "error"),
     [
-        (["produce"], {}, "is no point"),
+        (["produce"], {}, "is not a point"),
         (["produce t"], {}, "names no partition"),
         ([], {}, "at no point"),
         (["join g"], {"kinds": ["denied"]}, "at join g"),
-        (["produce t-0"], {"kinds": ["denied"], "level": "network"}, "no fault of that level"),
+        (["produce t-0"], {"kinds": ["denied"], "level": "network"}, "not a fault of that level"),
         (["produce t-0"], {"level": "some"}, "a level is one of"),
         (["produce t-0"], {"calls": 0}, "counted from 1"),
     ],

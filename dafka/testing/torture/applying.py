@@ -158,6 +158,7 @@ class ChaoticClient(CoordinatorCalls):
         self, partitions: Mapping[TopicPartition, FetchFrom], **options: Any
     ) -> dict[TopicPartition, Fetched]:
         answers: dict[TopicPartition, Fetched]
+        options["stored"] = False  # what is read is looked at
         if self.link is None:
             answers = self._chaos.repeated(lambda: self._broker.fetch(partitions, **options))
         else:

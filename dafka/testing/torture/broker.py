@@ -108,7 +108,7 @@ class chaos(TestBroker, AssertionsOfBroker):  # as it is read: with chaos(7) as 
 
     def _open(self) -> Any:
         state = super()._open()
-        state.core = ChaoticBroker(state.core, self._chaos)
+        state.core = cast(Any, ChaoticBroker(state.core, self._chaos))
         # Weak: the broker that runs must not keep the program's object, which may be dropped.
         again = WeakMethod(self._begin_again)
         self._chaos.restart = lambda: cast(Any, again())(None)

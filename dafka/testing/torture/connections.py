@@ -116,11 +116,11 @@ class ChaoticSocket:
             self._client.name = _client_id(received) or self._client.name
         return received
 
-    def send(self, data: Any) -> int:
-        return self._send([data], lambda: self.socket.send(data))
+    def send(self, data: Any, *options: Any) -> int:
+        return self._send([data], lambda: self.socket.send(data, *options))
 
-    def sendmsg(self, buffers: Sequence[Any]) -> int:
-        return self._send(buffers, lambda: self.socket.sendmsg(buffers))
+    def sendmsg(self, buffers: Sequence[Any], *options: Any) -> int:
+        return self._send(buffers, lambda: self.socket.sendmsg(buffers, *options))
 
     def _send(self, buffers: Sequence[Any], send: Callable[[], int]) -> int:
         if not (self._silent or self._cut or self._slow):

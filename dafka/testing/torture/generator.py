@@ -46,7 +46,7 @@ class Generator(Faults):
         allowed = kinds_of(level)
         for name, weight in (weights or {}).items():
             if name not in allowed:
-                there = "no fault of that level" if name in KINDS else "no fault"
+                there = "not a fault of that level" if name in KINDS else "not a fault"
                 raise ValueError(f"{name!r} is {there}; there are {', '.join(allowed)}")
             if not 0 <= weight < float("inf"):
                 raise ValueError(f"a weight is 0 or more, not {weight!r}")

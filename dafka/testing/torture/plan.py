@@ -36,7 +36,7 @@ class Fault:
         if kind not in KINDS:
             raise ValueError(f"there is no fault {kind!r}; there are {', '.join(KINDS)}")
         if operation not in KINDS[kind].operations:
-            raise ValueError(f"{kind!r} is no fault of {operation}: {', '.join(KINDS[kind].operations)}")
+            raise ValueError(f"{kind!r} is not a fault of {operation}: {', '.join(KINDS[kind].operations)}")
         object.__setattr__(self, "point", point)
         object.__setattr__(self, "call", call)
         object.__setattr__(self, "kind", kind)
@@ -69,7 +69,7 @@ def check_point(point: str) -> str:
     operation, _, subject = point.partition(" ")
     if operation not in OPERATIONS or not subject:
         raise ValueError(
-            f"{point!r} is no point: it begins with one of {', '.join(OPERATIONS)}, and names a "
+            f"{point!r} is not a point: it begins with one of {', '.join(OPERATIONS)}, and names a "
             "partition (orders-0), a group or a transactional id behind a space"
         )
     if operation in (PRODUCE, FETCH):

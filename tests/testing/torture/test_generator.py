@@ -96,8 +96,8 @@ def test_seeds_differ():
         ((1, "some"), {}, "a level"),
         ((1,), {"rate": 2}, "a rate"),
         ((1,), {"rate": float("nan")}, "a rate"),
-        ((1, "network"), {"weights": {"evict": 1}}, "no fault of that level"),
-        ((1,), {"weights": {"fire": 1}}, "no fault"),
+        ((1, "network"), {"weights": {"evict": 1}}, "not a fault of that level"),
+        ((1,), {"weights": {"fire": 1}}, "not a fault"),
         ((1,), {"weights": {"evict": -1}}, "a weight"),
     ],
 )

@@ -33,15 +33,15 @@ def test_faults_are_values():
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (("heartbeat g", 1, "evict"), "no point"),
-        (("commit", 1, "evict"), "no point"),
+        (("heartbeat g", 1, "evict"), "not a point"),
+        (("commit", 1, "evict"), "not a point"),
         (("produce orders", 1, "lost_answer"), "no partition"),
         (("produce orders-x", 1, "lost_answer"), "no partition"),
         (("produce -1", 1, "lost_answer"), "no partition"),
         (("commit g", 0, "evict"), "from 1 on"),
         (("commit g", "1", "evict"), "from 1 on"),
         (("commit g", 1, "fire"), "no fault 'fire'"),
-        (("commit g", 1, "full_disk"), "no fault of commit"),
+        (("commit g", 1, "full_disk"), "not a fault of commit"),
     ],
 )
 def test_what_makes_no_sense_is_refused(fault, words):
