@@ -264,7 +264,8 @@ def _refuse_offset(position: Position, offset: int, name: str, side: str) -> Non
     for (topic, number), value in (position.offsets or {}).items():
         if value == offset:
             raise OptionError(
-                f"{position.option}: {name} is no {side} of a batch query, partition {number} of {topic!r}"
+                f"{position.option}: {name} cannot be the {side} of a batch query, "
+                f"partition {number} of {topic!r}"
             )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
@@ -62,6 +64,46 @@ def test_the_other_files_say_what_the_page_says() -> None:
     assert "dafka" in (FOLDER / "Containerfile").read_text()
 
 
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze here")
+def test_systemd_understands_the_units(tmp_path: Path) -> None:
+    units = []
+    for unit in sorted(FOLDER.glob("*.service")):
+        text = unit.read_text().replace("/opt/dafka/bin/dafka", sys.executable)  # which is there
+        (tmp_path / unit.name).write_text(text)
+        units.append(str(tmp_path / unit.name))
+    assert len(units) == 3
+    done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, timeout=200)
+    ours = [line for line in done.stderr.splitlines() if "dafka" in line]
+    assert done.returncode == 0 and ours == [], done.stderr
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="there is no promtool here (package prometheus)")
+def test_prometheus_understands_the_rules_and_the_questions_of_the_dashboard(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["promtool", "check", "rules", str(FOLDER / "alerts.yml")],
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0 and "7 rules found" in done.stdout, done.stdout + done.stderr
+    dashboard = json.loads((FOLDER / "dashboard.json").read_text())
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    variables = {"$topic": "orders", "$__rate_interval": "1m", "$__interval": "1m", "$__range": "1h"}
+    rules = []
+    for number, expression in enumerate(asked):
+        for name, value in variables.items():
+            expression = expression.replace(name, value)
+        rules.append({"record": f"panel:{number}", "expr": expression})
+    (tmp_path / "rules.yml").write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+    done = subprocess.run(
+        ["promtool", "check", "rules", str(tmp_path / "rules.yml")],
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("name", ["tower", "store"])
 def test_units_of_a_mesh_start_what_there_is(name: str, tmp_path: Path) -> None:
     unit = (FOLDER / f"dafka-{name}.service").read_text()
@@ -87,6 +129,11 @@ def test_rules_and_dashboard_use_names_that_a_broker_has(tmp_path: Path) -> None
         consumer.close()
         with urlopen(url, timeout=200) as page:
             text = page.read().decode()
+    if shutil.which("promtool"):
+        done = subprocess.run(
+            ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=200
+        )
+        assert done.returncode != 1, done.stderr  # 3 is advice about names, which are Kafka's
     known = set(re.findall(r"^# TYPE (\S+) ", text, re.M))
     dashboard = json.loads((FOLDER / "dashboard.json").read_text())
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]

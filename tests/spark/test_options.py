@@ -113,7 +113,7 @@ def test_batches_are_as_large_as_asked_and_no_larger_than_a_request():
         ({"topic": "x"}, "unknown option 'topic'"),
         ({"kafka.auto.offset.reset": "latest"}, "is not to be set"),
         ({"kafka.sasl.kerberos.service.name": "x"}, "is not supported; of security there are kafka.sasl"),
-        ({"kafka.security.protocol": "TLS"}, "kafka.security.protocol='TLS' is none of PLAINTEXT"),
+        ({"kafka.security.protocol": "TLS"}, "kafka.security.protocol='TLS' is not one of PLAINTEXT"),
         ({"assign": '{"t": [0]}'}, "exactly one of the options"),
         ({"bootstrap.servers": "other:1"}, "contradict each other"),
         ({"kafka.bootstrap.servers": "host"}, None),

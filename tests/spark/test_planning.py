@@ -198,9 +198,9 @@ def test_offsets_are_stored_as_sparks_kafka_source_does():
     ("options", "reason"),
     [
         ({"startingOffsets": "latest"}, "startingOffsets=latest"),
-        ({"startingOffsets": '{"t": {"0": -1}}'}, r"latest \(-1\) is no start of a batch query"),
+        ({"startingOffsets": '{"t": {"0": -1}}'}, r"latest \(-1\) cannot be the start of a batch query"),
         ({"endingOffsets": "earliest"}, "endingOffsets=earliest"),
-        ({"endingOffsets": '{"t": {"0": -2}}'}, r"earliest \(-2\) is no end of a batch query"),
+        ({"endingOffsets": '{"t": {"0": -2}}'}, r"earliest \(-2\) cannot be the end of a batch query"),
         (
             {"startingTimestamp": "5", "endingTimestamp": "4"},
             r"startingTimestamp \(5\) is after endingTimestamp",
