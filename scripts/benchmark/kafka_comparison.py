@@ -34,7 +34,7 @@ from apache.node import java
 OURS, THEIRS = SERVERS
 # Octets of a value, and records: for librdkafka, for clients in Python.
 SIZES = {"100 bytes": (100, 400_000, 60_000), "1 kB": (1000, 150_000, 40_000)}
-COST_SIZES = {"100 bytes": (100, 1_000_000), "1 kB": (1000, 300_000), "10 kB": (10_000, 40_000)}
+COST_SIZES = {"100 bytes": (100, 2_000_000), "1 kB": (1000, 500_000), "10 kB": (10_000, 50_000)}
 PARTITIONS = {"one partition": 1, "six": 6}
 ROUND_TRIPS = 1000
 HEADERS = ["", OURS, THEIRS, "ratio", "wanted", ""]
@@ -197,7 +197,7 @@ def _costs() -> list[Line]:
             name = f"the broker's processor seconds for each GB {verb}, {size}"
             figure = _at(figures, position)
             lines.append(Line(name, "{:.2f} s".format, figure, higher=False, least=least))
-    for partitions, count in ((1, 300), (50, 100)):
+    for partitions, count in ((1, 1000), (50, 1000)):
         figures = of_broker(broker_costs.waiting_fetches, partitions=partitions, clients=count)
         name = f"the broker's processor time for a fetch that waits in vain, partitions: {partitions}"
         lines.append(Line(name, microseconds, _at(figures, 0), higher=False, least=1))

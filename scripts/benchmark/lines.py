@@ -8,6 +8,7 @@ import disk_log
 import embedded_broker
 import kafka_python
 from chaos_costs import CHAOS_LINES
+from console_lines import CONSOLE_LINES
 from facade_lines import FACADE_LINES
 from line import Figure, Line, measurement, megabytes, milliseconds, pick, rate, reference_measurement
 from native_lines import NATIVE_LINES
@@ -45,6 +46,7 @@ LINES = [
     *ZMTP_LINES,
     *SECURITY_LINES,
     *CHAOS_LINES,
+    *CONSOLE_LINES,
     Line(
         "KafkaProducer.send, flushed",
         rate,

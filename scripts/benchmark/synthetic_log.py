@@ -5,6 +5,11 @@
 prints for each size how long it takes to open the log, to find a value by its offset and one by its time, and
 to decide what retention lets go, each as processor time. Opening reads a row of the index for each value; the
 others stay nearly the same from line to line.
+
+    python scripts/benchmark/synthetic_log.py --files [TERABYTES ...]        # 0.01 0.05
+
+makes the files as well, which take no space, and prints how long opening takes after an orderly end, and
+after a kill, when all files are gone through.
 """
 
 from __future__ import annotations
@@ -18,12 +23,16 @@ from contextlib import closing
 from time import process_time
 
 from disk_log import ADDRESS, TOPIC, folder
+from diskcache.core import MODE_BINARY
 
 from dafka.log import Log
 from dafka.log.chunk import BATCH, ChunkKey
+from dafka.log.sweeping import TIDY_NAME
+from dafka.log.values import VALUES
 
 VALUE = 1_000_000  # octets
 RECORDS = 1000  # of a value
+SECONDS = 10.0  # from one value to the next
 SEEKS = 1000
 AT_ONCE = 500  # values that retention lets go at a time
 
@@ -35,7 +44,7 @@ def make(path: str, values: int) -> None:
     with closing(sqlite3.connect(os.path.join(path, "cache.db"))) as rows, rows:
         rows.execute("PRAGMA synchronous = OFF")
         columns = "key, raw, store_time, access_time, size, mode, value"
-        rows.executemany(f"INSERT INTO Cache ({columns}) VALUES (?, 1, 0, 0, 0, 1, X'')", _keys(values))
+        rows.executemany(f"INSERT INTO Cache ({columns}) VALUES (?, 1, ?, 0, 0, 1, X'')", _keys(values))
 
 
 def _first() -> bytes:
@@ -44,11 +53,11 @@ def _first() -> bytes:
     return encode_batch([(0, None, b"", ())])
 
 
-def _keys(values: int) -> Iterator[tuple[bytes]]:
+def _keys(values: int) -> Iterator[tuple[bytes, float]]:
     for number in range(values):
         first, offset = 1 + number, 1 + number * RECORDS
         key = ChunkKey(0, first, first + 1, offset, offset + RECORDS, 1000 * number, VALUE, BATCH)
-        yield (key.pack(),)
+        yield key.pack(), SECONDS * number
 
 
 def measure(values: int) -> tuple[float, float, float, float]:
@@ -78,7 +87,45 @@ def measure(values: int) -> tuple[float, float, float, float]:
     return opened, by_offset, by_time, deciding
 
 
+def make_files(path: str, values: int) -> None:
+    """Give the values files of their size, which have no blocks on the disk."""
+    os.makedirs(os.path.join(path, VALUES), exist_ok=True)
+    with closing(sqlite3.connect(os.path.join(path, "cache.db"))) as rows, rows:
+        rows.execute("PRAGMA synchronous = OFF")
+        wanted = rows.execute("SELECT rowid FROM Cache WHERE access_time = 0 LIMIT ?", (values,)).fetchall()
+        for (number,) in wanted:
+            name = os.path.join(VALUES, f"{number:032x}.val")
+            os.close(os.open(os.path.join(path, name), os.O_CREAT | os.O_WRONLY, 0o600))
+            os.truncate(os.path.join(path, name), VALUE)
+            row = (MODE_BINARY, name, VALUE, number)
+            rows.execute("UPDATE Cache SET mode=?, filename=?, size=? WHERE rowid = ?", row)
+
+
+def measure_files(values: int) -> tuple[float, float]:
+    """Seconds to open after an orderly end, and after a kill."""
+    with folder() as path:
+        make(path, values)
+        make_files(path, values)
+        taken = []
+        for note in (True, False):
+            Log(path).close()
+            if not note:
+                os.unlink(os.path.join(path, TIDY_NAME))
+            began = process_time()
+            log = Log(path)
+            taken.append(process_time() - began)
+            log.close()
+    return taken[0], taken[1]
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["--files"]:
+        print(f"{'TB':>6} {'files':>12} {'opening':>10} {'after a kill':>14}")
+        for size in map(float, sys.argv[2:] or ("0.01", "0.05")):
+            values = int(size * 1e12 / VALUE)
+            orderly, killed = measure_files(values)
+            print(f"{size:>6g} {values:>12,} {orderly:>8.2f} s {killed:>12.2f} s", flush=True)
+        return
     print(f"{'TB':>6} {'values':>12} {'opening':>10} {'offset':>10} {'time':>10} {'retention':>10}")
     for size in map(float, sys.argv[1:] or ("0.01", "0.1", "1")):
         values = int(size * 1e12 / VALUE)

@@ -12,7 +12,7 @@ import tempfile
 import time
 import uuid
 from multiprocessing.connection import Connection
-from time import perf_counter
+from time import perf_counter, process_time
 
 import zmq
 from processes import Figures
@@ -74,7 +74,8 @@ def receive_plain(link: Connection, *, count: int) -> Figures:
 
 
 def take(link: Connection, *, count: int) -> Figures:
-    """Messages that a ZPWriter commits in a second, and the longest turn of the hub in processor time."""
+    """Messages that a ZPWriter commits in a second; the longest turn of the hub in processor time; messages
+    in a second of the server's processor time."""
     from dafka import Broker
     from dafka.hub.hub import get_hub
     from dafka.zper import ZperOptions
@@ -84,21 +85,22 @@ def take(link: Connection, *, count: int) -> Figures:
         metrics = broker.zper.metrics
         while not metrics()["zper_unflushed_messages"]:
             time.sleep(0.001)
-        began = perf_counter()
+        began, used = perf_counter(), process_time()
         get_hub().turns.reset()
         while metrics()["zper_messages_in"] < count:
             time.sleep(0.002)
-        ended = perf_counter()
+        ended, used = perf_counter(), process_time() - used
         longest = get_hub().turns.longest_cpu
         link.send("done")
-    return count / (ended - began), longest
+    return count / (ended - began), longest, count / used
 
 
 # -- reading ------------------------------------------------------------------------------------
 
 
 def filled(link: Connection, *, count: int, size: int) -> Figures:
-    """A server with messages, for clients that read; the longest turn of its hub in processor time."""
+    """A server with messages for clients that read; the longest turn of its hub in processor time; messages
+    in a second of the server's processor time."""
     from dafka import Broker
     from dafka.hub.hub import get_hub
     from dafka.zper import ZperOptions
@@ -112,10 +114,12 @@ def filled(link: Connection, *, count: int, size: int) -> Figures:
             while broker.zper.metrics()["zper_messages_in"] < count:
                 time.sleep(0.01)
         get_hub().turns.reset()
+        used = process_time()
         link.send(broker.zper.reader_address)
         link.recv()
+        used = process_time() - used
         longest = get_hub().turns.longest_cpu
-    return (longest,)
+    return longest, count / used
 
 
 def fetch(link: Connection, *, count: int, size: int) -> Figures:

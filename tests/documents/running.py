@@ -15,6 +15,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import forking
 import pytest
 from documents.markdown import ROOT, Block, blocks
 from ports import free_port
@@ -54,6 +55,11 @@ _COMMANDS = {
     "pytest": "-m pytest -p dafka.testing.plugin -c /dev/null --rootdir .",
     "python": "",
 }
+
+
+def _command(name: str, *arguments: str) -> list[str]:
+    """What a command of a block stands for, as ``forking`` knows it."""
+    return [sys.executable, *_COMMANDS[name].split(), *arguments]
 
 
 def run(block: Block, folder: Path) -> None:
@@ -110,10 +116,10 @@ class _Run:
                     pytest.importorskip(module, exc_type=ImportError)
         if self._block.told("run as a test") is not None:
             (self._folder / "test_block.py").write_text(code)
-            self._execute(["pytest", "-q", "test_block.py"])
+            self._execute(_command("pytest", "-q", "test_block.py"))
         else:
             (self._folder / "block.py").write_text(code)
-            self._execute(["python", "block.py"], until=self._block.told("run until"))
+            self._execute(_command("python", "block.py"), until=self._block.told("run until"))
 
     def _shell(self) -> None:
         commands = self._block.told("run instead") or self._block.text
@@ -137,7 +143,7 @@ class _Run:
         return re.sub(r"(?<![\w/.-])(\./)?(?=(scripts|examples|tests)/)", f"{shlex.quote(str(ROOT))}/", code)
 
     def _execute(self, command: list[str], until: str | None = None) -> str:
-        process = subprocess.Popen(
+        process = forking.Popen(
             command,
             cwd=self._folder,
             env=self._environment(),

@@ -13,6 +13,8 @@ from documents.markdown import ROOT, links
 
 HOUSE = ROOT / "dafka" / "README.md"
 MODULES = 15  # of a folder without a reason
+LINES = 450  # of a file without a reason
+LONG = {"compat/kafka/consumer/group.py": "kafka-python's class: thirty methods, each with what it raises"}
 TOP_LEVEL = {
     *(".ci", ".github", ".gitignore", "CHANGELOG.md", "LICENSE", "MANIFEST.in", "README.md"),
     *("pyproject.toml", "setup.cfg", "compat", "dafka", "examples", "scripts", "tests"),
@@ -53,6 +55,7 @@ ELSEWHERE = {
     "compat/kafka/__main__.py": "tests/compat/test_install.py",
     "compat/kafka/admin/_requests.py": "tests/compat/admin/test_client.py",
     "compat/kafka/consumer/_arguments.py": "tests/compat/test_bad_input.py",
+    "compat/kafka/consumer/_in_group.py": "tests/compat/consumer/test_group_member.py",
     "compat/kafka/share/_member.py": "tests/compat/share/test_consumer.py",
     "compat/kafka/share/_records.py": "tests/compat/share/test_consumer.py",
     "dafka/broker/codec/acls.py": "tests/broker/server/answers/test_access.py",
@@ -172,6 +175,16 @@ def test_a_large_folder_of_tests_is_that_of_a_folder_of_the_code():
         if not (ROOT / "dafka" / folder).is_dir()
         and not (folder.parts[0] == "compat" and (ROOT / "compat/kafka" / Path(*folder.parts[1:])).is_dir())
     ] == []
+
+
+def test_files_are_short_or_have_a_reason():
+    long = {
+        str(path.relative_to(ROOT))
+        for top in ("compat", "dafka", "examples", "scripts", "tests")
+        for path in (ROOT / top).rglob("*.py")
+        if len(path.read_text().splitlines()) > LINES
+    }
+    assert long == LONG.keys()
 
 
 def test_nothing_else_is_kept_at_the_top_level():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 from documents.markdown import ROOT
 
+from dafka import Broker
 from dafka.broker.server.table import BY_KEY
 
 PRODUCE = (3, 13)  # what is answered; it is announced from 0 on, which the document says below the table
@@ -25,6 +27,14 @@ def test_the_table_of_apis_is_the_listeners():
             for name, span in zip(names, spans * len(names) if len(spans) == 1 else spans, strict=True):
                 found[name] = (span[0], span[-1])
     assert found == {api.name: (api.first, api.last) for api in BY_KEY.values()} | {"Produce": PRODUCE}
+
+
+def test_the_table_of_arguments_is_that_of_the_broker():
+    text = (ROOT / "dafka" / "broker" / "README.md").read_text()
+    section = re.search(r"^\| argument \|.*?\n\n", text, re.MULTILINE | re.DOTALL)[0]
+    arguments = [row.split(" | ")[0] for row in section.split("\n| ")]
+    named = re.findall(r"`(\w+)`", " ".join(arguments))
+    assert sorted(named) == sorted(inspect.signature(Broker).parameters.keys() - {"path"})
 
 
 def test_figures_of_the_top_document_are_those_of_the_whole_tables():
