@@ -3,14 +3,11 @@ with whom. It passes nothing on and publishes nothing."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
-import gevent
-from gevent.lock import BoundedSemaphore
-
 from dafka.console import limits
+from dafka.console.networks.visit import Visit
 from dafka.overlay.node.endpoint import Endpoint
 from dafka.overlay.topology import Observer, as_json
 
@@ -21,37 +18,16 @@ class OverlayWatch:
     """``join()`` makes the endpoint, which the watch closes."""
 
     def __init__(self, join: Callable[[], Endpoint]) -> None:
-        self._join = join
-        self._endpoint: Endpoint | None = None
-        self._looking = BoundedSemaphore(1)
-        self._looked = 0.0
-        self._ending: Any = None
+        self._visit = Visit(join, lambda endpoint: endpoint.await_routes(_ANSWER_SECONDS))
 
-    def look(self) -> dict[str, Any]:
-        """The overlay as it is now. Raises OSError and DafkaError."""
-        with self._looking:
-            self._looked = time.monotonic()
-            if self._endpoint is None:
-                self._endpoint = self._join()
-                self._ending = gevent.spawn(self._end_when_idle)
-                self._endpoint.await_routes(_ANSWER_SECONDS)
-            return _shown(self._endpoint)
+    def look(self) -> dict[str, Any] | None:
+        """The overlay as it is now; None if the watch is closed meanwhile. Raises OSError and DafkaError."""
+        with self._visit.look() as endpoint:
+            return None if endpoint is None else _shown(endpoint)
 
     def close(self) -> None:
         """Leave the overlay."""
-        if self._ending is not None:
-            self._ending.kill(block=False)
-            self._ending = None
-        endpoint, self._endpoint = self._endpoint, None
-        if endpoint is not None:
-            endpoint.close()
-
-    def _end_when_idle(self) -> None:
-        while (left := self._looked + limits.MESH_IDLE_SECONDS - time.monotonic()) > 0:
-            gevent.sleep(left)
-        with self._looking:
-            self._ending = None
-            self.close()
+        self._visit.close()
 
 
 def _shown(endpoint: Endpoint) -> dict[str, Any]:

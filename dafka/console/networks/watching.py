@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gevent
-from gevent.lock import BoundedSemaphore
 
 from dafka.console import limits
 from dafka.console.networks.picture import Picture
+from dafka.console.networks.visit import Visit
 from dafka.mesh.observer import Observer, Seen
 from dafka.mesh.options import EndpointOptions
 
@@ -35,26 +35,17 @@ class MeshWatch:
 
     def __init__(self, source: Callable[[], Source | None]) -> None:
         self._source = source
-        self._observer: Observer | None = None
+        self._visit = Visit(self._join, self._ask)
         self._picture = Picture()
-        self._looking = BoundedSemaphore(1)
-        self._looked = 0.0
         self._began = 0.0
-        self._ending: Any = None
         self._keyed = False
         self._greeted: set[bytes] = set()
 
     def look(self) -> Picture | None:
         """The picture as it is now; None if there is no mesh. Raises OSError and DafkaError."""
-        with self._looking:
-            self._looked = time.monotonic()
-            if self._observer is None:
-                source = self._source()
-                if source is None:
-                    return None
-                self._begin(source)
-            observer = self._observer
-            assert observer is not None
+        with self._visit.look() as observer:
+            if observer is None:
+                return None
             seen = observer.seen()
             self._picture.see(seen)
             self._greet(observer, seen)
@@ -62,49 +53,42 @@ class MeshWatch:
                 self._picture.hear(heard)
                 if not number % _TURN:
                     gevent.sleep(0)
-            if self._began and self._looked - self._began > limits.MESH_ASKING_SECONDS:
+            if self._began and time.monotonic() - self._began > limits.MESH_ASKING_SECONDS:
                 self._began = 0.0
                 observer.stop_asking()
             self._picture.count(time.time())
             return self._picture
 
+    def metrics_of(self, address: bytes) -> dict[str, Any] | None:
+        """Of a node in this process."""
+        with self._visit.joined() as observer:
+            return None if observer is None else observer.metrics_of(address)
+
+    def close(self) -> None:
+        """Leave the mesh."""
+        self._visit.close()
+
+    def _join(self) -> Observer | None:
+        source = self._source()
+        if source is None:
+            return None
+        self._picture = Picture(source.own)
+        self._keyed = source.options.keys is not None
+        self._greeted = set()
+        return Observer(_HEARD, options=source.options)
+
+    def _ask(self, observer: Observer) -> None:
+        """Ask the stores what they have, and wait for the first answers."""
+        observer.ask_heads()
+        self._began = time.monotonic()
+        gevent.sleep(_FIRST_SECONDS)
+
     def _greet(self, observer: Observer, seen: Seen) -> None:
-        """Consumers tell their topics when they come, and who looks later has to ask. With keys only a store
-        may."""
+        """Ask consumers for their topics, which they tell by themselves only when they join. With keys only a
+        store may ask."""
         if self._keyed:
             return
         consumers = {prefix[1:] for prefix in seen.prefixes if prefix[:1] == b"L"} - seen.here.keys()
         for consumer in sorted(consumers - self._greeted)[: limits.MESH_NODES]:
             observer.greet(consumer)
         self._greeted = consumers
-
-    def metrics_of(self, address: bytes) -> dict[str, Any] | None:
-        """Of a node in this process."""
-        with self._looking:
-            return None if self._observer is None else self._observer.metrics_of(address)
-
-    def close(self) -> None:
-        """Leave the mesh."""
-        if self._ending is not None:
-            self._ending.kill(block=False)
-            self._ending = None
-        observer, self._observer = self._observer, None
-        if observer is not None:
-            observer.close()
-
-    def _begin(self, source: Source) -> None:
-        self._picture = Picture(source.own)
-        self._keyed = source.options.keys is not None
-        self._greeted = set()
-        self._observer = observer = Observer(_HEARD, options=source.options)
-        observer.ask_heads()
-        self._began = time.monotonic()
-        self._ending = gevent.spawn(self._end_when_idle)
-        gevent.sleep(_FIRST_SECONDS)
-
-    def _end_when_idle(self) -> None:
-        while (left := self._looked + limits.MESH_IDLE_SECONDS - time.monotonic()) > 0:
-            gevent.sleep(left)
-        with self._looking:
-            self._ending = None
-            self.close()
