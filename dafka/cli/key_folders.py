@@ -1,4 +1,4 @@
-"""``dafka keys``: who may come into a mesh."""
+"""``dafka keys``: the keys of the nodes that may join a mesh."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may come in: everybody with the console's own connection, or each with an account of the broker.
+"""The users: everybody with the console's own connection, or each with an account of the broker.
 
 With accounts a browser logs in with a name and a password of the broker. The console tries them at the broker
 and keeps the connection that was made with them, so that the broker's access control lists decide what

@@ -1,4 +1,4 @@
-"""Who may ask what: hosts, origins, changes, and what a browser may load.
+"""Which requests are refused: by host, by origin, changes; and what a browser may load.
 
 A console on loopback is guarded by being reachable from this machine alone. Pages of others that are open in
 the same browser reach it as well, so three things are looked at. The Host header must name this console

@@ -1,4 +1,4 @@
-"""A flag that green threads wait for, for a time: what very many of them do while nothing happens."""
+"""A flag with a cheap wait for a limited time, which thousands of idle green threads do at once."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dafka.hub import limits
 
 
 class Flag:
-    """An event whose waiting costs a third of :class:`gevent.event.Event`'s, if it ends by its time: that one
-    raises an exception in who waits, and has a timer for each. Hub side."""
+    """An event. A wait that times out costs a third of :class:`gevent.event.Event`'s, which has a timer for
+    each waiter and raises an exception in it. Hub side."""
 
     __slots__ = ("_set", "_waiting")
 
@@ -24,7 +24,7 @@ class Flag:
         self._waiting: list[Waiter] = []
 
     def set(self) -> None:
-        """Wake whoever waits, in their order, and whoever will, until it is cleared. Does not wait."""
+        """Wake the waiters in their order; further waits return at once until :meth:`clear`. Does not block."""
         self._set = True
         waiting, self._waiting = self._waiting, []
         if waiting:
@@ -33,7 +33,7 @@ class Flag:
                 loop.run_callback(waiter.switch, True)
 
     def clear(self) -> None:
-        """Who waits from now on waits for the next :meth:`set`."""
+        """Further waits are for the next :meth:`set`."""
         self._set = False
 
     def wait(self, seconds: float) -> bool:
@@ -53,7 +53,7 @@ class Flag:
 
 
 class _Ticks:
-    """Who waits until when in one gevent hub: one timer for all whose time ends within the same tick."""
+    """The waiters of one gevent hub by their deadlines: one timer for all that end in the same tick."""
 
     def __init__(self, loop: Any) -> None:
         self._loop = loop
@@ -62,7 +62,7 @@ class _Ticks:
         self._order: list[int] = []  # the ticks, as a heap
 
     def add(self, waiter: Waiter, seconds: float) -> int:
-        """Have ``waiter.switch(False)`` called; returns the tick in which."""
+        """Have ``waiter.switch(False)`` called after that time; returns the tick."""
         tick = int((time.monotonic() + seconds) / limits.TICK_SECONDS) + 1
         due = self._due.get(tick)
         if due is None:
@@ -74,7 +74,7 @@ class _Ticks:
         return tick
 
     def remove(self, waiter: Waiter, tick: int) -> None:
-        """It does not wait any more."""
+        """Forget a waiter."""
         due = self._due.get(tick)
         if due is not None:
             due.pop(waiter, None)

@@ -235,7 +235,7 @@ class Hub:
             self._ended.release()
 
     def _drain(self) -> None:
-        # The flag falls before the queue is emptied: whoever appends after the last popleft signals again.
+        # The flag falls before the queue is emptied: an append after the last popleft signals again.
         self._signalled = False
         posted = self._posted
         # Bounded, or calls that post themselves again (a producer's, as long as its user sends) would keep
@@ -330,7 +330,7 @@ def get_hub() -> Hub:
     return hub
 
 
-@atexit.register  # at import: whoever uses the hub registers later, and so is called before it stops
+@atexit.register  # at import: users of the hub register later, and so are called before it stops
 def _stop_at_exit() -> None:
     if _hub is not None:
         with suppress(KeyboardInterrupt):  # of somebody who does not want to wait for it

@@ -159,7 +159,7 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
     def remove(self, file_path: str) -> None:
         """Note that the round under way deletes the row; diskcache says so before it is committed."""
         if not is_value_name(file_path):
-            return  # a stranger's: who knows whose file that is
+            return  # not a file of this log: leave it alone
         try:
             size = os.stat(self._path(file_path)).st_size
         except OSError:

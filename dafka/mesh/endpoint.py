@@ -80,7 +80,7 @@ class Endpoint:
         self._heard = HeardPrefixes()  # what remote peers are subscribed to
         self.stores = KnownStores()
         self.speaker: Speaker | None = None
-        """Who has sent what nodes are given now; None: somebody in this process, or it is not known."""
+        """The sender of what nodes are given now; None: a node of this process, or not known."""
         self._local = LocalQueue(hub.post)
         self._closed = False
         self._ready = gevent.event.Event()

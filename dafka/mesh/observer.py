@@ -76,7 +76,7 @@ class Observer:
         self._hub.run(self._node.greet, consumer)
 
     def seen(self) -> Seen:
-        """Who is there now."""
+        """The nodes and prefixes that are known now."""
         return self._hub.run(self._node.seen)
 
     def metrics_of(self, address: bytes) -> dict[str, Any] | None:

@@ -67,7 +67,7 @@ class Producer:
     must have acknowledged a record before it is forgotten; 0 asks for none and keeps what memory allows for
     consumers. ``head_interval``: seconds between HEADs; while nothing is new they get rarer, to one in 32 s.
     ``store_timeout``: seconds after which a store that acknowledges nothing, not even again, counts as lost
-    with its disk: who asks for records that only such stores have is told that they are gone, and goes on
+    with its disk: consumers that ask for records of such stores alone are told that these are gone, and go on
     behind them. At least 30, as stores repeat themselves every 16 s (C stores do not); None, the default,
     waits for them for ever.
 

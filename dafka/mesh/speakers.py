@@ -1,11 +1,11 @@
-"""Who may say what in a mesh with keys: each message is judged by the key of the connection it came over.
+"""Rights of nodes in a mesh with keys: each message is judged by the key of the connection it came over.
 
 A node may speak under addresses of its own key (:mod:`dafka.security.addresses`), and so for the partitions
-that it writes. What the list calls a store may speak for everybody's, and it alone may acknowledge. Programs
-that cannot prove a key speak, where the list has such, under addresses that belong to no key.
+that it writes. Only nodes that the list calls stores may acknowledge, and they may speak for all partitions.
+Programs that cannot prove a key, where the list allows them, use addresses that belong to no key.
 
-A message that its sender may not send is dropped and counted before any node of this process hears it. One
-look is taken at each run of records and at each command.
+A message that its sender may not send is dropped and counted before any node of this process gets it. Each
+run of records and each command is checked once.
 """
 
 from __future__ import annotations

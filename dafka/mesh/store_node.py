@@ -123,7 +123,7 @@ class StoreNode(Node):
         self.endpoint.publish(self, (run,))
 
     def trimmed(self, partition: LogPartition) -> None:
-        """The beginning of a partition has moved: who asks for what lies before it is told."""
+        """The beginning of a partition has moved: consumers that ask for earlier records are told."""
         self.role.trimmed(partition.topic, partition.address, partition.first_sequence)
 
     def close(self) -> None:

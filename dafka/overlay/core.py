@@ -227,7 +227,7 @@ class Core:
         return self.peer.fan_out(topic) or 1
 
     def is_blocked(self, topic: bytes) -> bool:
-        """Whether too much waits for somebody who gets this topic: whoever publishes on it is to wait."""
+        """Whether publishers on this topic have to wait: a neighbour that gets it is too far behind."""
         is_full = self.flow.is_full
         return any(is_full(hop, height) for hop, height in self.peer.first_hops(topic))
 

@@ -200,7 +200,7 @@ class PartitionClaim:
         if len(self.answers) + len(plain) < self._wanted or now - self._news < limits.claim_settle:
             return
         if any(now - last < _SOON for _, last in self.rivals.values()):
-            return  # whose the partition is has to be settled first
+            return  # first the rivals have to settle who owns the partition
         highest = self.highest
         stored = highest.sequence - highest.witnessed
         unread = stored == self.plain_end > 0 and (self._read is None or self._read.sequence != stored)

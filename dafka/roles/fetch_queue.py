@@ -39,7 +39,7 @@ class FetchQueue(Generic[F]):
 
     @property
     def first(self) -> F | None:
-        """Whose turn it is; None when nobody waits."""
+        """The consumer that is next; None if none waits."""
         line = self._line()
         return line[0] if line else None
 

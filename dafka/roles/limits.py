@@ -68,7 +68,7 @@ class Limits(NamedTuple):
 
     # -- answering -------------------------------------------------------------------------------
     told_at_once: int = 256
-    """Heads that a store tells at once; whoever publishes for it asks it for the others."""
+    """Heads that a store tells at once; the endpoint asks for the others as it sends them."""
     answer_records: int = 100_000
     """Most records in the answer to one FETCH. C nodes ask for up to as many."""
     answer_bytes: int = 16 * 1024 * 1024

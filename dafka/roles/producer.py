@@ -217,7 +217,7 @@ class ProducerRole:
         return outputs
 
     def leave(self) -> list[Output]:
-        """The last HEAD: who has joined late, or lost the last records, asks the stores for them.
+        """The last HEAD: consumers that joined late, or lost the last records, ask the stores for them.
 
         Afterwards the partition is named only to those who ask for heads, and C consumers ask just once.
         """

@@ -1,4 +1,4 @@
-"""Who may come in, and what nobody else reads: TLS and SASL for broker and clients, keys for the mesh."""
+"""Authentication and encryption: TLS and SASL for broker and clients, keys for the mesh."""
 
 from __future__ import annotations
 

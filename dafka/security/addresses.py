@@ -1,4 +1,4 @@
-"""Addresses that belong to a key: who speaks under one can be checked by its key alone.
+"""Addresses that belong to a key: the key alone shows whether a node may use one.
 
 An address is 16 octets, as 32 upper-case hex digits: seven that follow from a node's public key and from the
 salt, six of salt, and three that follow from the others and say that the address is of this kind. So nobody

@@ -71,7 +71,7 @@ class Keys(NamedTuple):
 class KeyFolder(NamedTuple):
     """A folder of keys, made by ``dafka keys new``.
 
-    ``node``: whose pair is used to connect to others; empty: that of the only node whose secret key is there.
+    ``node``: the node whose keys are used to connect to others; empty: the only one with a secret key.
     """
 
     path: str
@@ -274,7 +274,7 @@ def allow_node(folder: Path, name: str, node: Node) -> None:
         said = said.replace(b"\nmetadata\n", b"\nmetadata\n" + says.encode(), 1)
         new = listed.with_suffix(".new")
         new.write_bytes(said)
-        new.replace(listed)  # who reads the list meanwhile sees the one or the other
+        new.replace(listed)  # at once: readers see the old list or the new one
     except OSError as error:
         raise KeyFolderError(f"{listed}: {error.strerror}") from error
 

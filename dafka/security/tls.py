@@ -26,8 +26,8 @@ class ServerTls:
 
     ``certfile``: its certificate and those that lead to a root, PEM. ``keyfile``: its key, PEM; None: it
     is in ``certfile``. ``password``: of an encrypted key. ``client_auth``: whether clients show a
-    certificate, as Kafka's ``ssl.client.auth``; ``cafile``: who may have signed it (PEM). ``ciphers``: an
-    OpenSSL list, for TLS 1.2. ``principal_rules``: who a client is by its certificate
+    certificate, as Kafka's ``ssl.client.auth``; ``cafile``: the authorities that may sign it (PEM). ``ciphers``: an
+    OpenSSL list, for TLS 1.2. ``principal_rules``: how a certificate names its user
     (``ssl.principal.mapping.rules``, :mod:`dafka.security.principals`).
     """
 
@@ -56,7 +56,7 @@ class ServerTls:
 class ClientTls:
     """Whom a client trusts, and the certificate that it shows.
 
-    ``cafile``: who may have signed the server's certificate (PEM); None: the authorities that the system
+    ``cafile``: authorities that may sign the server's certificate (PEM); None: those that the system
     trusts. ``check_hostname``: whether it has to be for the host that was connected to. ``certfile``,
     ``keyfile``, ``password``: the client's own. ``crlfile``: revoked certificates (PEM), looked at for the
     server's own certificate. ``given``: used as it is, instead of all that.
@@ -77,9 +77,9 @@ class PeerTls:
     """The certificate that each end of a connection between equals shows, and whom both trust.
 
     ``certfile``: the certificate with its chain, PEM. ``keyfile``: its key (None: in ``certfile``).
-    ``password``: of an encrypted key. ``cafile``, ``capath``: who signs the certificates of the others, a
-    file in PEM or a folder as OpenSSL has them. Names of hosts are not looked at: who has such a certificate
-    is a peer.
+    ``password``: of an encrypted key. ``cafile``, ``capath``: the authorities that sign the others'
+    certificates, a file in PEM or a folder as OpenSSL has them. Host names are not checked: every holder of
+    such a certificate is a peer.
     """
 
     certfile: Path

@@ -297,7 +297,7 @@ class Peer:
         self._pattern.joined(self)
 
     def _put_output(self) -> None:
-        if self._outbox.has_room(0):  # who sends PINGs must read their answers, or gets fewer
+        if self._outbox.has_room(0):  # a peer that reads no answers gets fewer PONGs
             octets = self._connection.take_output()
             if octets:
                 self._outbox.put([octets])

@@ -50,5 +50,5 @@ _get, __dir__ = lazy_names(globals(), _HOMES)
 
 
 def __getattr__(name: str) -> object:
-    """The public names are imported on first use: whoever builds an identity needs no ZeroMQ."""
+    """Public names are imported on first use: building an identity needs no ZeroMQ."""
     return import_module(f"{__name__}.{name}") if name in ("frames", "identity") else _get(name)

@@ -86,7 +86,7 @@ class Replicas:
         return sum(target.acknowledged(key) >= offset for target in self._targets) >= self._sync
 
     def _acknowledged(self, key: TopicPartition) -> None:
-        if key in self._calling:  # answers pause: whoever gives them goes on with those that come meanwhile
+        if key in self._calling:  # a call for this key is under way, and goes on with what comes meanwhile
             return
         self._calling.add(key)
         try:

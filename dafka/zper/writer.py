@@ -229,7 +229,7 @@ class _Client:
             answers, octets = self._answers[0]
             try:
                 self._peer.send_many(answers)
-            except DisconnectedError:  # whoever waits for it to read must not wait any more
+            except DisconnectedError:  # nobody should wait any longer for this client to read
                 self._gone = True
                 self._room.tell()
                 return

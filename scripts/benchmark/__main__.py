@@ -71,7 +71,7 @@ def row(line: Line, figure: float, reference: float) -> list[str]:
         line.beside,
         f"{ratio:.3g}" if ratio else "-",
         line.wanted,
-        line.verdict(figure, ratio),
+        line.met(figure, ratio),
     ]
 
 

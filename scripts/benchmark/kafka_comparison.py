@@ -100,9 +100,9 @@ def _warm_up(server: Server) -> bool:
 def _row(line: Line, ours: list[float], theirs: list[float]) -> list[str]:
     ratio = line.ratio(median(ours), median(theirs)) if theirs else None
     wanted = "" if line.least is None else f">= {line.least:g}"
-    verdict = "" if ratio is None or line.least is None else "yes" if ratio >= line.least else "NO"
+    met = "" if ratio is None or line.least is None else "yes" if ratio >= line.least else "NO"
     beside = line.unit(median(theirs)) if theirs else "-"
-    return [line.name, line.unit(median(ours)), beside, f"{ratio:.3g}" if ratio else "-", wanted, verdict]
+    return [line.name, line.unit(median(ours)), beside, f"{ratio:.3g}" if ratio else "-", wanted, met]
 
 
 def _parse() -> argparse.Namespace:

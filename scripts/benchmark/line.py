@@ -57,7 +57,8 @@ class Line(NamedTuple):
             return f">= {self.unit(self.least)}"
         return "" if self.most is None else f"<= {self.unit(self.most)}"
 
-    def verdict(self, figure: float, ratio: float | None) -> str:
+    def met(self, figure: float, ratio: float | None) -> str:
+        """Whether the aim is met, as a column of the table says it; empty without an aim."""
         if self.least_ratio is not None:
             return "yes" if ratio is not None and ratio >= self.least_ratio else "NO"
         if self.least is not None:

@@ -198,7 +198,7 @@ class GroupMember(Member[Session]):
         return [(name, assignor.metadata(topics).encode()) for name, assignor in self._assignors.items()]
 
     def _assign(self, joined: Joined, deadline: float) -> dict[str, bytes]:
-        """The leader's work: who of the members reads which partitions."""
+        """The leader's work: assign partitions to the members."""
         candidates = [
             Candidate(member_id, instance_id, ConsumerProtocolSubscription.decode(metadata))
             for member_id, instance_id, metadata in joined.members

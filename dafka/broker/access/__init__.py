@@ -1,3 +1,3 @@
-"""Who may come in: the accounts that the broker keeps."""
+"""The accounts that the broker keeps."""
 
 from __future__ import annotations

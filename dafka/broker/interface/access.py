@@ -66,7 +66,7 @@ class DeletedAcls(NamedTuple):
 
 
 class AccountInterface(ABC):
-    """Who may come in."""
+    """Accounts."""
 
     @abstractmethod
     def describe_accounts(self, users: Iterable[str] | None = None) -> dict[str, DescribedAccount]:
@@ -107,4 +107,4 @@ class AclInterface(ABC):
 
 
 class AccessInterface(AccountInterface, AclInterface):
-    """Who may come in, and do what."""
+    """Accounts and their rights."""

@@ -1,8 +1,8 @@
 """What has been used of an allowance per second, and how long its user has to wait.
 
-A bucket with a leak: what is used flows in, and flows out as fast as is allowed. Up to BURST_SECONDS of the
-allowance may be in it; who has brought in more waits until that much has flowed out again. So whoever waits
-as told uses in T seconds at most ``limit * (T + BURST_SECONDS)``, and what the last use brought beyond that.
+A leaky bucket: what is used flows in, and flows out as fast as is allowed. Up to BURST_SECONDS of the
+allowance may be in it; a user that brought in more waits until the excess has flowed out. A user that waits
+as told uses in T seconds at most ``limit * (T + BURST_SECONDS)``, and the excess of the last use.
 
 Kafka counts in eleven samples of a second and allows the same burst, ``quota.window.num - 1`` windows of
 ``quota.window.size.seconds``. It forgets a sample after eleven seconds, waited for or not; this does not.

@@ -1,4 +1,4 @@
-"""Who a connection belongs to: SaslHandshake and SaslAuthenticate, when it begins and when a session renews.
+"""The user of a connection: SaslHandshake and SaslAuthenticate, at its beginning and when a session renews.
 
 Theory of operation. Before a client is known, ApiVersions, SaslHandshake and SaslAuthenticate are all that is
 answered. SaslHandshake chooses the mechanism; then each SaslAuthenticate carries a message of it, or, after

@@ -23,7 +23,7 @@ class Peer:
     """The client of a connection.
 
     ``is_kafka_python``: whether it has identified itself as kafka-python with ApiVersions (KIP-511).
-    ``told``: what it is told about the listener that it has connected to. ``principal``: who it is.
+    ``told``: what it is told about the listener that it has connected to. ``principal``: its user.
     ``rights``: what it may do; None: everything. ``takes_files``: whether the kernel can send it files,
     which nothing has to encrypt.
     """

@@ -154,7 +154,7 @@ class Delivery:
             self.saved.post()
 
     def close(self) -> None:
-        """It is gone: whoever waits is told, and nothing is written any more."""
+        """The partition is gone: waiting members are told, and nothing is written any more."""
         self.gone = True
         if self.saved is not None:
             self.saved.close()

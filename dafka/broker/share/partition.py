@@ -17,7 +17,7 @@ No I/O and no clock: times go in as seconds of any clock. :meth:`SharePartition.
 :attr:`SharePartition.wake_at`.
 
 What has to be stored is noted as ranges of offsets (:attr:`SharePartition.changed`), and taken by
-:mod:`dafka.broker.share.states`. An acquisition alone is not stored: whoever starts again finds the record
+:mod:`dafka.broker.share.states`. An acquisition alone is not stored: after a restart the record is
 available.
 """
 

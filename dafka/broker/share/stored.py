@@ -1,8 +1,8 @@
 """What is stored of a share partition, in bytes: a snapshot of it, or what has changed since.
 
 Both are a header with the state epoch and the start offset, and runs of offsets with state and number of
-deliveries. A snapshot has all runs; a change has those that take the place of what was there. Runs that are
-acquired are stored as if that had not happened: whoever reads them has lost the locks.
+deliveries. A snapshot has all runs; a change has those that take the place of what was there. Acquired runs
+are stored as available: a restart ends all locks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``dafka kafka cluster``: who is there, and what it can do."""
+"""``dafka kafka cluster``: the brokers, and what they can do."""
 
 from __future__ import annotations
 

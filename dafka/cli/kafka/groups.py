@@ -1,4 +1,4 @@
-"""``dafka kafka groups``: who reads what, how far, and from where it is to go on."""
+"""``dafka kafka groups``: members, their partitions and lags; offsets to go on from."""
 
 from __future__ import annotations
 

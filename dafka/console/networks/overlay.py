@@ -11,7 +11,7 @@ from dafka.console.networks.visit import Visit
 from dafka.overlay.node.endpoint import Endpoint
 from dafka.overlay.topology import Observer, as_json
 
-_ANSWER_SECONDS = 1.0  # that peers may take to answer; who does not is shown all the same
+_ANSWER_SECONDS = 1.0  # that peers may take to answer; silent ones are shown all the same
 
 
 class OverlayWatch:

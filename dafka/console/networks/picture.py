@@ -73,7 +73,7 @@ class _Node:
 
 
 class _Present(NamedTuple):
-    """Who is there by what is subscribed to."""
+    """The nodes that their subscriptions tell of."""
 
     stores: frozenset[bytes] = frozenset()
     consumers: frozenset[bytes] = frozenset()
@@ -125,7 +125,7 @@ class Picture:
                     partition.grow(sequence)
 
     def see(self, seen: Seen) -> None:
-        """Who is there now."""
+        """Take in who is there now."""
         self._seen = seen
         by_id: dict[bytes, set[bytes]] = {b"W": set(), b"L": set(), b"K": set()}
         for prefix in seen.prefixes:

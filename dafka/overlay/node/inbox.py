@@ -3,8 +3,8 @@
 The hub puts many items at once and wakes waiting threads once; a thread takes items one by one without a
 call of the hub. One of these is chosen in advance for when the queue is full:
 
-- ``wait``: nothing is lost. The queue may grow by what was under way; whoever sends is to hold back while
-  :meth:`Inbox.watch` says so, and is told when half of it is free again.
+- ``wait``: nothing is lost. The queue may grow by what was under way; senders pause while
+  :meth:`Inbox.watch` says so, and are told when half of the queue is free again.
 - ``drop_newest``, ``drop_oldest``: counted in :attr:`Inbox.dropped`.
 - ``disconnect``: the queue takes nothing more; what is in it can still be got, then there is an error.
 """

@@ -70,7 +70,7 @@ STATUSES = 1024
 RETRY_SECONDS = 10.0
 """The interval between attempts to connect to an address, if its user says nothing else."""
 STORE_WRITES = 1000
-"""Writes to a store that its role was not given yet; whoever writes more waits."""
+"""Writes to a store that its role was not given yet; further writes wait."""
 STORE_EVENTS = 65_536
 """Events of a store that wait at their subscriber, if its user says nothing else."""
 STORE_PAUSE_SECONDS = 0.01

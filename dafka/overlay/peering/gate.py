@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 
-class Verdict(Enum):
+class Decision(Enum):
     PASS = auto()
     WAIT = auto()
     REDUNDANT = auto()
@@ -24,16 +24,16 @@ class Gate:
         self._waiting: dict[bytes, list[int]] = {}
         self._peers: set[bytes] = set()
 
-    def ask(self, connection: int, peer: bytes) -> Verdict:
+    def ask(self, connection: int, peer: bytes) -> Decision:
         """May this connection go on? After WAIT, :meth:`left` says when to ask again."""
         if self._holders.setdefault(peer, connection) == connection:
-            return Verdict.PASS
+            return Decision.PASS
         if peer in self._peers:
-            return Verdict.REDUNDANT
+            return Decision.REDUNDANT
         waiting = self._waiting.setdefault(peer, [])
         if connection not in waiting:
             waiting.append(connection)
-        return Verdict.WAIT
+        return Decision.WAIT
 
     def established(self, peer: bytes) -> list[int]:
         """The handshake is over. Those that waited for its end are to ask again, in this order."""

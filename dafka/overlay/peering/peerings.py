@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from dafka.overlay import limits
 from dafka.overlay.peering import handshake
-from dafka.overlay.peering.gate import Gate, Verdict
+from dafka.overlay.peering.gate import Gate, Decision
 from dafka.overlay.peering.handshake import VERSIONS, Decide, Ended, Established, Handshake, Say
 from dafka.overlay.peering.outputs import (
     Close,
@@ -242,10 +242,10 @@ class Peerings:
 
     def _decide(self, now: float, connection: _Connection, peer: bytes) -> list[Output]:
         talk = connection.handshake
-        verdict = self._gate.ask(connection.number, peer)
-        if verdict is Verdict.WAIT:
+        decision = self._gate.ask(connection.number, peer)
+        if decision is Decision.WAIT:
             return []
-        if verdict is Verdict.PASS:
+        if decision is Decision.PASS:
             return self._carry(now, connection, talk.go_on())
         if talk.is_originator:
             steps = talk.refuse(ErrorCode.REDUNDANT_CONNECTION, "redundant connection")

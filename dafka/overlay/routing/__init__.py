@@ -1,1 +1,1 @@
-"""Who is reachable over which paths, who wants what, and the way of a message to all of them."""
+"""Which nodes are reachable over which paths, what they subscribe to, and the route of a message."""

@@ -56,7 +56,7 @@ class Frames:
         return len(self._message) + len(self._protocol.reader.buffer)
 
     def let_go(self) -> None:
-        """Forget a message in progress: who refers to this may be there until the next collection."""
+        """Forget a message in progress: this object may live on until the next garbage collection."""
         self._message.clear()
         self._protocol.reader.discard()
 

@@ -86,7 +86,7 @@ class ServerConnection:
         assert request is not None
         if not request[:3].isalpha():
             self._request = None
-            self._frames.fail(1002, "no HTTP request")  # who speaks TLS would wait for an answer
+            self._frames.fail(1002, "no HTTP request")  # a client that speaks TLS would wait for an answer
             return b""
         end = request.find(b"\r\n\r\n")
         if end < 0 or end > limits.REQUEST_OCTETS:

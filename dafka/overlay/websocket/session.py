@@ -164,11 +164,11 @@ class Session:
                     return
                 self._share_turn()
             shared.budget.charge(self, connection.held, anew=done)
-            if not stream.has_room():  # who floods must read the answers
+            if not stream.has_room():  # a client that floods has to read its answers
                 stream.wait_for_room()
 
     def _admits(self, token: str) -> bool:
-        """Whether a client with this token may connect; who may not is answered later."""
+        """Whether a client with this token may connect; a refused client is answered later."""
         assert self._shared.admits is not None
         if self._shared.admits(token):
             return True

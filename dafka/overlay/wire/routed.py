@@ -26,7 +26,7 @@ ADDRESSED = 2
 """Of a branch: the receiver is the only one, so a peer of version 1 is not to pass the message on."""
 
 _LAST_TIME = 2**63
-_LAST_REVOCATION = 2**62  # whoever is lied about has times left to contradict
+_LAST_REVOCATION = 2**62  # a node that is lied about has later times left to contradict with
 _U64 = struct.Struct(">Q")
 _HOP = struct.Struct(">16sQ")
 _LENGTH = struct.Struct(">H")

@@ -1,3 +1,3 @@
-"""Who may do what: Kafka's access control lists, as its StandardAuthorizer reads them. No I/O, no clock."""
+"""Rights: Kafka's access control lists, as its StandardAuthorizer reads them. No I/O, no clock."""
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class TokenCheck:
         self._keys = keys
 
     def identity(self, token: str) -> Identity | None:
-        """Whose token it is; None if it is not valid, with the reason in the log."""
+        """The user of a token; None if it is not valid, with the reason in the log."""
         import jwt  # of the extra "security"
 
         options = self._options

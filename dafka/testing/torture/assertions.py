@@ -75,9 +75,9 @@ class AssertionsOfBroker:
         output_key: Key | None = None,
         by: Key = lambda record: record.partition,
     ) -> None:
-        """What belongs together by ``by`` (of records of ``input``; its partition) comes in its order.
+        """Records of ``input`` with the same ``by`` (their partition) come out in their order.
 
-        It is the first record of each key in ``output`` that counts: who reads again after a failure may
+        The first record of each key in ``output`` counts: a program that reads again after a failure may
         write again.
         """
         place: dict[Any, int] = {}

@@ -124,7 +124,7 @@ class Controller:
                 positions = self._broker.positions.open(name, number)
                 topics[f"{name}:{number}" if number else name] = (positions.first, positions.end)
             except (DafkaError, KafkaError):
-                continue  # deleted meanwhile, or it cannot be read: who reads it is told why
+                continue  # deleted meanwhile, or unreadable: readers of it are told why
         return topics
 
 

@@ -7,7 +7,7 @@ from overlay.simulation.scenario import simulate
 
 from dafka.overlay.core import Core
 from dafka.overlay.gateway.gateway import Gateway
-from dafka.overlay.peering.gate import Gate, Verdict
+from dafka.overlay.peering.gate import Gate, Decision
 from dafka.overlay.peering.peerings import Peerings
 from dafka.overlay.routing import multipath
 from dafka.overlay.routing.flooding import Flooding
@@ -86,7 +86,7 @@ def keeps_routes_when_paths_change(patch):
 
 
 def lets_every_connection_through(patch):
-    patch.setattr(Gate, "ask", lambda self, connection, peer: Verdict.PASS)
+    patch.setattr(Gate, "ask", lambda self, connection, peer: Decision.PASS)
 
 
 def delivers_to_every_hop(patch):

@@ -155,7 +155,7 @@ class ConsumerGroups(ConsumerGroupInterface):
 
     def _match_again(self, name: str, group: ConsumerGroup, known: _Matched) -> None:
         try:
-            known.version = self._topics.version  # whoever comes with an older match meanwhile sets it back
+            known.version = self._topics.version  # an older match that ends meanwhile sets it back
             known.forget_others(group.resolved)
             found = {regex: self._match(regex, known.may_see.get(regex)) for regex in list(group.resolved)}
             for _ in Pace().over(group.resolving(found), every=1):

@@ -52,9 +52,9 @@ class HostedStore:
         self.queue: deque[Action] = deque()
         """Writes that the role was not given yet; any thread appends, and has :meth:`drain` called."""
         self.is_told = False
-        """Whether :meth:`drain` will be called; whoever appends and sees False has it called."""
+        """Whether :meth:`drain` is due. A thread that appends while this is False has it called."""
         self.refused: StoreError | None = None
-        """Why the last write that did not work has not worked; whoever tells of it sets it to None."""
+        """The error of the last failed write; None again once a caller was told."""
         self.is_closed = False
         self._carrier = carrier
         self._turns = carrier.hub.turns
@@ -73,12 +73,12 @@ class HostedStore:
 
     @property
     def failure(self) -> str | None:
-        """Why the backend does not take anything at the moment."""
+        """Why the backend accepts nothing at the moment; None if it works."""
         return self.role.failure if isinstance(self.role, Master) else None
 
     def drain(self, _: object = None) -> None:
         """Give the role what waits, as much as it takes and as there is time for; the rest later."""
-        self.is_told = False  # before it is emptied: whoever appends after that tells again
+        self.is_told = False  # before the queue is emptied: a later append calls again
         queue = self.queue
         while queue and not self.is_closed:
             if self.role.is_full:
