@@ -70,7 +70,7 @@ class PeerInfo:
 
 
 class Status:
-    """What has happened to a peer."""
+    """A change of a peer's state."""
 
     def __init__(self) -> None:
         self._status = statuses.Status(StatusCode.UNSPECIFIED, statuses.EndpointInfo(None), "")
@@ -99,7 +99,7 @@ class Status:
 
 
 class Error:
-    """What has failed. An error that is none has code 0."""
+    """A failure. Code 0: no failure."""
 
     def __init__(self) -> None:
         self._error = statuses.Error(ErrorCode.NONE, None, "")

@@ -52,15 +52,15 @@ class Broker:
 
     ``retention_ms`` and ``retention_bytes``: how long records are kept, and how many bytes of them in each
     partition, in topics that are not configured otherwise (Kafka's ``log.retention.ms`` and ``.bytes``).
-    None is no bound and the default, where Kafka has a week: a log inside a program does not forget
+    None, the default, keeps everything, where Kafka has a week: a log inside a program does not forget
     by itself. ``retention_check_interval``: seconds between two looks at what is to go; a change of
     configuration is followed at once. ``offsets_retention``: seconds for which the offsets of a group without
     members are kept, a week by default as in Kafka (``offsets.retention.minutes``); None or -1: for ever.
     ``on_damage``: what reading does about a stored value that is damaged:
     ``"raise"`` answers with an error (CorruptRecordError), ``"skip"`` logs the place and goes on behind it.
 
-    ``listen``: ``"HOST:PORT"`` (PORT 0: any) where Kafka's clients of other processes connect; None is no
-    listener. Several have a protocol each: ``"PLAINTEXT://127.0.0.1:9092,SSL://0.0.0.0:9093"``; ``tls`` is
+    ``listen``: ``"HOST:PORT"`` (PORT 0: any) where Kafka's clients of other processes connect; None: do
+    not listen. Several have a protocol each: ``"PLAINTEXT://127.0.0.1:9092,SSL://0.0.0.0:9093"``; ``tls`` is
     the certificate of those with TLS (:class:`dafka.security.ServerTls`), and ``sasl`` how clients of
     ``SASL_SSL://`` and ``SASL_PLAINTEXT://`` say who they are (:class:`dafka.security.ServerSasl`; None: by
     SCRAM). ``advertised``: ``"HOST"``,

@@ -14,7 +14,7 @@ READY, STOPPING, ALIVE = "READY=1", "STOPPING=1", "WATCHDOG=1"
 
 
 def notify(*lines: str) -> None:
-    """Tell systemd; that it does not listen is no reason not to go on."""
+    """Tell systemd, where it started this process; errors are ignored."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address[:1] not in ("/", "@"):
         return

@@ -45,7 +45,7 @@ _SLICE = 0.002  # seconds that looking at partitions takes before other green th
 
 class Retention(NamedTuple):
     """How long records are kept and how many: ``ms`` milliseconds since their timestamp, ``bytes`` of stored
-    values in each partition; -1 is no bound."""
+    values in each partition; -1: unlimited."""
 
     ms: int = -1
     bytes: int = -1
@@ -82,7 +82,7 @@ Work = Callable[[LogPartition, Rules], int]
 
 
 def check_retention(ms: object, bytes: object) -> Retention:
-    """Bounds as a user gives them, None or -1: no bound. Raises ValueError naming the one that is none."""
+    """Bounds as a user gives them, None or -1: unlimited. Raises ValueError that names an invalid one."""
     for name, value in (("retention_ms", ms), ("retention_bytes", bytes)):
         if value is not None and (type(value) is not int or not -1 <= value <= LARGEST_BOUND):
             raise ValueError(

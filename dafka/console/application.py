@@ -98,7 +98,7 @@ def make_application(doors: Doors, bounds: Bounds, networks: Networks) -> Flask:
         if max(len(user), len(password)) > limits.CREDENTIAL:  # the hub hashes them
             raise ApiError(f"user and password have at most {limits.CREDENTIAL} characters")
         if any("\ud800" <= one <= "\udfff" for one in user + password):
-            raise ApiError("user and password are texts: half a surrogate pair is none")
+            raise ApiError("user and password are texts without halves of surrogate pairs")
         token = doors.log_in(user, password)
         response = _json({"login": False, "user": user, "writes": doors.writes})
         response.set_cookie(COOKIE, token, httponly=True, samesite="Strict", secure=request.is_secure)

@@ -71,7 +71,7 @@ def serve(
     tls: ServerTls | None = None,
     registry: SchemaRegistry | None = None,
 ) -> Server:
-    """A server for who comes through these doors. Raises OSError, and TlsError for files that are no use."""
+    """A server for users of these doors. Raises OSError, and TlsError for unusable files."""
 
     def make(rest: ExitStack) -> Any:
         networks = make_networks()

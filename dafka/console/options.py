@@ -56,7 +56,7 @@ class ConsoleOptions(FrontEndOptions):
         if isinstance(self.hosts, str):
             raise ValueError(f"hosts is a list of names, not the text {self.hosts!r}")
         if self.login is not None and self.login not in LOGINS:
-            raise ValueError(f"login={self.login!r} is none of {', '.join(LOGINS)}")
+            raise ValueError(f"login={self.login!r} is not one of {', '.join(LOGINS)}")
 
     @property
     def address(self) -> tuple[str, int]:

@@ -30,7 +30,7 @@ OFFSET: Schema = {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}
 EVENTS = "text/event-stream"
 """Of a stream of server-sent events."""
 
-# For JSON schema 5.0 is an integer; for who counts partitions it is none.
+# JSON schema takes 5.0 for an integer; a number of partitions must be written as one.
 _Validator = extend(
     Draft202012Validator,
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),

@@ -43,7 +43,7 @@ class Store:
 
     ``tower`` and further keywords as for :class:`dafka.Producer`. Raises the log's errors:
     :class:`dafka.log.LogLockedError`, :class:`dafka.log.LogVersionError`, :class:`dafka.log.NotALogError`,
-    and ValueError for a setting that is none.
+    and ValueError for an invalid setting.
     """
 
     def __init__(

@@ -129,7 +129,7 @@ class _Handler:
 
 
 class _Watcher:
-    """Tells of subscriptions, but not of those that would make a store of what is none."""
+    """Tells of subscriptions, except those of stores from nodes that may not be stores."""
 
     def __init__(self, sink: Sink, speakers: Speakers | None) -> None:
         self._sink = sink

@@ -71,7 +71,7 @@ def client_security(properties: Mapping[str, str]) -> ClientSecurity:
 def read_properties(path: str) -> dict[str, str]:
     """A file of properties, ``name=value`` each, as Kafka's tools take with ``--command-config``.
 
-    Raises OSError, and ValueError for a line that is none.
+    Raises OSError, and ValueError for an invalid line.
     """
     found = {}
     with open(path, "rb") as file:

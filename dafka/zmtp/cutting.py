@@ -25,7 +25,7 @@ MORE, LONG, COMMAND = 0x01, 0x02, 0x04
 _FLAGS = frozenset({0, MORE, LONG, MORE | LONG, COMMAND, COMMAND | LONG})
 
 Frames = tuple[bytes, ...]
-"""A message. Of many that wait somewhere, tuples of bytes are no work for Python's garbage collector."""
+"""A message. Python's garbage collector does not walk tuples of bytes, however many wait in a queue."""
 
 
 class Taker(Protocol):

@@ -163,7 +163,7 @@ class Opener:
                     self._need = after - position
                     break
                 if size < OVERHEAD_OCTETS or octets[at : at + 8] != _NAME:
-                    raise FramingError("curve", "a frame that is no MESSAGE of CURVE")
+                    raise FramingError("curve", "a frame that is not a MESSAGE of CURVE")
                 nonce = octets[at + 8 : at + 16]
                 number = int.from_bytes(nonce, "big")
                 if number <= received:

@@ -79,7 +79,7 @@ def start(stack: ExitStack, kafka: bool) -> tuple[SparkSession, bool]:
 
 @contextmanager
 def apache_kafka() -> Iterator[str | None]:
-    """The address of an Apache Kafka; None, with the reason printed, where there can be none."""
+    """The address of an Apache Kafka; None, with the reason printed, where it cannot run."""
     command = [str(ROOT / "scripts" / "apache_kafka"), "run"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stdout is not None

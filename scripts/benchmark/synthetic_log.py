@@ -1,4 +1,4 @@
-"""A log as large as no disk here: its index alone, of values of a megabyte whose octets are missing.
+"""A log larger than the disk: only its index, of values of a megabyte, whose octets are missing.
 
     python scripts/benchmark/synthetic_log.py [TERABYTES ...]        # 0.01 0.1 1
 

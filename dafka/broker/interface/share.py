@@ -283,7 +283,7 @@ class ShareInterface(ABC):
     def share_offsets(self, group: str, partitions: Iterable[TopicPartition] | None = None) -> ShareOffsets:
         """How far a group has come, in these partitions or in all that it has read.
 
-        As in Kafka, partitions and groups that do not exist are no errors: nobody has read there."""
+        As in Kafka, unknown partitions and groups are answered as if nobody had read there."""
 
     @abstractmethod
     def alter_share_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> ShareOutcome:

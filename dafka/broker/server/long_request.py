@@ -44,7 +44,7 @@ class LongRequest:
             filled += count
 
     def release(self) -> None:
-        """The request is no longer held."""
+        """Give the memory back to the budget."""
         self._budget.give(self._held)
         self._held = 0
 

@@ -42,7 +42,7 @@ def store_(
 ) -> None:
     """Read or change the data store NAME, whose master is anywhere in the overlay.
 
-    ARGUMENTs are a key and, as the operation needs it, an index and a value, in JSON; what is no JSON is a
+    ARGUMENTs are a key and, as the operation needs it, an index and a value, in JSON; other text is a
     string. `events` prints what changes until Ctrl-C. The exit status is 1 for a key that is not there, and
     for a put-unique of a key that is.
     """

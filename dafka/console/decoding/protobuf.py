@@ -78,7 +78,7 @@ class ProtobufSchema:
                 raise DecodingError("it holds too many values")
             return described.full_name, self._to_dict(found, preserving_proto_field_name=True)
         except self._errors as error:
-            raise DecodingError(f"it is no {described.full_name}: {error!s:.300}") from None
+            raise DecodingError(f"it is not a valid {described.full_name}: {error!s:.300}") from None
 
     def _named(self, message: str) -> Any:
         if not message and self._messages:
@@ -175,7 +175,7 @@ def _compile(files: Sequence[tuple[str, str]]) -> bytes:
         here.mkdir()  # where Python runs, it imports from: no file of a registry lies there
         for name, content in files:
             if _NAME.fullmatch(name) is None or len(name) > 200:
-                raise DecodingError(f"its Protobuf schema imports {name[:100]!r}, which is no name of a file")
+                raise DecodingError(f"its Protobuf schema imports {name[:100]!r}, which is not the name of a file")
             path = source / name
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)

@@ -204,10 +204,10 @@ def _read(answer: Any) -> tuple[str, str, list[tuple[str, str, int]]]:
         kind, text = answer.get("schemaType") or "AVRO", answer["schema"]
         named = [(one["name"], one["subject"], one["version"]) for one in answer.get("references") or ()]
     except (AttributeError, KeyError, TypeError):
-        raise DecodingError("the registry's answer is no schema") from None
+        raise DecodingError("the registry's answer is not a schema") from None
     texts = [kind, text, *(one for name, subject, _ in named for one in (name, subject))]
     if not all(isinstance(one, str) for one in texts) or not all(type(one[2]) is int for one in named):
-        raise DecodingError("the registry's answer is no schema")
+        raise DecodingError("the registry's answer is not a schema")
     return kind, text, named
 
 

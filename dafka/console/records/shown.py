@@ -93,7 +93,7 @@ def octets(content: bytes | None, most: int) -> dict[str, Any] | None:
 
 
 def _text(content: bytes, cut: bool) -> str | None:
-    """The text in UTF-8; None if it is none. What was cut may end within a character."""
+    """The text; None if this is not UTF-8. A cut value may end within a character."""
     for end in range(len(content), max(len(content) - (4 if cut else 1), -1), -1):
         try:
             return content[:end].decode()

@@ -44,7 +44,7 @@ class PeerDown(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """There will be no peer at the other end of this connection. Behind it comes a :class:`Close`."""
+    """The handshake failed: this connection gets no peer. A :class:`Close` follows."""
 
     connection: int
     peer: bytes | None

@@ -154,7 +154,7 @@ class Peerings:
         return self._drop(connection, ErrorCode.PEER_DISCONNECT_DURING_HANDSHAKE, text)
 
     def send(self, peer: bytes, octets: bytes) -> list[Send]:
-        """Send whole messages to a peer. Nothing happens if it is none any more, or is being left."""
+        """Send whole messages to a peer. Does nothing if it has gone, or is being left."""
         connection = self._connection_of(peer)
         if connection is None or connection.goodbye is not None:
             return []

@@ -134,7 +134,7 @@ class AclFilter(NamedTuple):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether a field is none that there is."""
+        """Whether a field has a value that Kafka does not define."""
         return 0 in (self.resource_type, self.pattern, self.operation, self.permission)
 
     @property

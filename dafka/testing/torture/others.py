@@ -71,7 +71,7 @@ def _evict(broker: BrokerInterface, group: str, members: list[GroupMember]) -> N
 
 
 def _visitor(group: GroupDescription) -> JoinRequest | None:
-    """How another member joins a group; None if it cannot: the group rebalances already, or is none of the
+    """How another member joins a group; None if it cannot: the group rebalances already, or does not use the
     classic protocol of consumers."""
     if group.state != "Stable" or group.protocol_type != ConsumerProtocolType:
         return None

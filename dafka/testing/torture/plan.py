@@ -65,7 +65,7 @@ def _key(fault: Fault) -> tuple[str, int, str]:
 
 
 def check_point(point: str) -> str:
-    """The operation of a point. Raises ValueError if it is none."""
+    """The operation of a point. Raises ValueError for an unknown one."""
     operation, _, subject = point.partition(" ")
     if operation not in OPERATIONS or not subject:
         raise ValueError(

@@ -187,7 +187,7 @@ def test_what_cannot_be_decoded_is_a_note_at_the_record(decoding, registry, shar
         43: "there is no decoder for schemas of the type 'THRIFT <b>'",
         44: "is not JSON",
         45: f"more than {limits.SCHEMA_OCTETS} octets",
-        46: "is no schema",
+        46: "is not a schema",
         47: "the registry has no such schema",
         48: "refers to more than",
         49: "the registry has no such schema",
@@ -248,7 +248,7 @@ ANSWERS = {
     b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000 + b"\r\n{}": "does not answer",
     b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000 + b"\r\n\r\n{}": "does not answer",
     b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 10_000: "is not JSON",
-    b"HTTP/1.1 200 OK\r\n\r\n[]": "is no schema",
+    b"HTTP/1.1 200 OK\r\n\r\n[]": "is not a schema",
 }
 
 

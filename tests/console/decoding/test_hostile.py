@@ -216,8 +216,8 @@ def tree():
         (number(2) + number(0) + number(5), "has no message"),
         (b"\0" + b"\x0a\x00" * 30_000, "too many values"),
         (b"\0" + b"\x12\x00" * 30_000, ""),
-        (b"\0\x0a\xff\xff\xff\xff\x0f", "it is no T"),
-        (b"\0\xff", "it is no T"),
+        (b"\0\x0a\xff\xff\xff\xff\x0f", "it is not a valid T"),
+        (b"\0\xff", "it is not a valid T"),
     ],
     ids=lambda one: None if isinstance(one, str) and len(one) < 60 else "x",
 )
@@ -237,5 +237,5 @@ def test_protobuf_within_itself_ends_at_the_hundredth_level(tree):
             head += bytes([size & 0x7F | 0x80])
             size >>= 7
         content = b"\x0a" + head + bytes([size]) + content
-    with pytest.raises(DecodingError, match="it is no T"):
+    with pytest.raises(DecodingError, match="it is not a valid T"):
         tree.decode(b"\0" + content)

@@ -328,13 +328,13 @@ class ModernGroup(ABC, Generic[M, S]):
 
     @property
     def needs_target(self) -> bool:
-        """Whether the target is that of an older group."""
+        """Whether the target was computed for an older epoch."""
         return self.epoch > self.assignment_epoch and bool(self.members)
 
     def install(self, epoch: int, target: Mapping[str, S]) -> None:
         """Take over a target that was computed for the group of ``epoch``.
 
-        Members that have come since have no part in it; the share of those that have gone is nobody's until
+        Members that joined since get nothing by it, and partitions of members that left stay unassigned until
         the next target.
         """
         if epoch > self.assignment_epoch:

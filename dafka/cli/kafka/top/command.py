@@ -89,10 +89,10 @@ def top(
 
 def _check_screen() -> None:
     """Raises click.UsageError where there is no terminal, and ClickException where there is no Textual."""
-    without = "--once and --json need none"
+    without = "--once and --json do not need it"
     for name, stream in (("input", sys.stdin), ("output", sys.stdout), ("error", sys.stderr)):
         if stream is None or not stream.isatty():
-            raise click.UsageError(f"the screen needs a terminal, and standard {name} is none: {without}")
+            raise click.UsageError(f"the screen needs a terminal, and standard {name} is not one: {without}")
     if os.environ.get("TERM", "dumb") == "dumb":
         raise click.UsageError(f"the screen needs a terminal that places text, and TERM denies it: {without}")
     try:

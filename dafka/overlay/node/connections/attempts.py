@@ -39,6 +39,6 @@ class Attempts:
             result.set(outcome)
 
     def close(self) -> None:
-        """There will be no more."""
+        """Resolve all waiting results: nothing is attempted any more."""
         for where in list(self._waiting):
             self.resolve(where, False)

@@ -132,10 +132,10 @@ class _Layer:
                 return b""
 
     def send(self, octets: bytes | memoryview) -> int:
-        """How many of them were sent: 0 is none, as the kernel has it, but an error.
+        """Returns how many of them were sent. 0 means none, without the kernel's BlockingIOError.
 
-        Octets that are encrypted are not told as sent before all of what became of them is sent. Until then
-        the same ones are offered again, in front.
+        Octets count as sent when all of their encrypted form is. Until then the caller offers the same ones
+        again, in front.
         """
         if not self._told:
             self._told = self.tls.write(octets[: limits.ENCRYPTED_OCTETS])
