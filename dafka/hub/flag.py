@@ -24,7 +24,7 @@ class Flag:
         self._waiting: list[Waiter] = []
 
     def set(self) -> None:
-        """Wake the waiters in their order; further waits return at once until :meth:`clear`. Does not block."""
+        """Wake the waiters in their order; later waits return at once until :meth:`clear`. Never blocks."""
         self._set = True
         waiting, self._waiting = self._waiting, []
         if waiting:

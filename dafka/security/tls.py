@@ -26,8 +26,8 @@ class ServerTls:
 
     ``certfile``: its certificate and those that lead to a root, PEM. ``keyfile``: its key, PEM; None: it
     is in ``certfile``. ``password``: of an encrypted key. ``client_auth``: whether clients show a
-    certificate, as Kafka's ``ssl.client.auth``; ``cafile``: the authorities that may sign it (PEM). ``ciphers``: an
-    OpenSSL list, for TLS 1.2. ``principal_rules``: how a certificate names its user
+    certificate, as Kafka's ``ssl.client.auth``; ``cafile``: the authorities that may sign it (PEM).
+    ``ciphers``: an OpenSSL list, for TLS 1.2. ``principal_rules``: how a certificate names its user
     (``ssl.principal.mapping.rules``, :mod:`dafka.security.principals`).
     """
 

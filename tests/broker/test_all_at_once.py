@@ -31,7 +31,7 @@ from dafka.log import LogWriteError
 from dafka.protocol.batch import read_header, with_producer
 from dafka.protocol.batch_reader import decode_batch
 
-SECONDS = 2.5
+SECONDS = 1.2
 PARTITIONS = 2
 TRIED_AGAIN = (errors.KafkaStorageError, errors.ConcurrentTransactionsError)
 READS = ConsumerProtocolSubscription(["t"], b"", []).encode(version=1)

@@ -146,7 +146,7 @@ class Listener:
 
 
 def _prepare(socket: Any) -> None:
-    socket.settimeout(None)  # a limit costs a timer for each use; :meth:`Listener._end_abandoned` looks instead
+    socket.settimeout(None)  # a limit costs a timer for each use; see :meth:`Listener._end_abandoned`
     try:
         socket.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
         socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_KEEPALIVE, 1)

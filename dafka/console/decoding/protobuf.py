@@ -175,7 +175,7 @@ def _compile(files: Sequence[tuple[str, str]]) -> bytes:
         here.mkdir()  # where Python runs, it imports from: no file of a registry lies there
         for name, content in files:
             if _NAME.fullmatch(name) is None or len(name) > 200:
-                raise DecodingError(f"its Protobuf schema imports {name[:100]!r}, which is not the name of a file")
+                raise DecodingError(f"its Protobuf schema imports {name[:100]!r}, not the name of a file")
             path = source / name
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)

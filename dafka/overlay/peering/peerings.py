@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from dafka.overlay import limits
 from dafka.overlay.peering import handshake
-from dafka.overlay.peering.gate import Gate, Decision
+from dafka.overlay.peering.gate import Decision, Gate
 from dafka.overlay.peering.handshake import VERSIONS, Decide, Ended, Established, Handshake, Say
 from dafka.overlay.peering.outputs import (
     Close,

@@ -12,7 +12,7 @@ from timing import until
 
 from dafka.broker.interface.broker import CommittedOffset, ListedOffset, Produced, TopicSpec
 from dafka.broker.interface.errors import BrokerStoppedError
-from dafka.broker.limits import MESSAGE_MAX_BYTES, WIDE_PRODUCE
+from dafka.broker.limits import MESSAGE_MAX_BYTES
 from dafka.log import LogWriteError
 from dafka.protocol.batch import read_header
 from dafka.protocol.batch_walk import walk_records
@@ -146,7 +146,10 @@ def test_produce_waits_while_too_many_bytes_wait_for_their_commit(client, monkey
 @pytest.mark.parametrize("records_at_once", [50_000, 10], ids=["taken", "late"])
 def test_a_call_for_very_many_partitions_lets_others_write_in_between(client, monkeypatch, records_at_once):
     monkeypatch.setattr("dafka.broker.embedded.records.RECORDS_AT_ONCE", records_at_once)
-    wide, content = 6000, batch(b"x")
+    at_once = 100
+    for module in ("embedded.records", "records.pending"):
+        monkeypatch.setattr(f"dafka.broker.{module}.WIDE_PRODUCE", at_once)
+    wide, content = 12 * at_once, batch(b"x")
     client.create("wide", partitions=wide)
     client.create("small")
 
@@ -164,7 +167,7 @@ def test_a_call_for_very_many_partitions_lets_others_write_in_between(client, mo
         assert all(one.error is None for one in many.get().values())
         return meanwhile
 
-    assert client.connection.hub.run(written_beside_one) <= 3 * WIDE_PRODUCE
+    assert client.connection.hub.run(written_beside_one) <= 3 * at_once
 
 
 def test_the_next_call_does_not_overtake_the_other_batches_of_a_call_with_a_refused_one(client):

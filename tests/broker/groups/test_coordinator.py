@@ -18,6 +18,7 @@ from dafka import Broker
 from dafka.broker import BrokerStoppedError
 from dafka.broker.groups.offsets import COMMIT_OFFSETS
 from dafka.broker.interface.broker import CommittedOffset, JoinRequest, LeavingMember, ListedGroup
+from dafka.hub.turns import next_turn
 
 
 def request(member_id: str = "", **more: Any) -> JoinRequest:
@@ -229,7 +230,7 @@ def test_a_group_with_very_many_offsets_takes_no_member_and_no_offset_while_it_i
         table = client.core.log.table("offsets")
         deleting = gevent.spawn(client.core.delete_groups, ["g"])
         while len(table) == count:
-            gevent.sleep(0)
+            next_turn()
         joined = client.core.join_group("g", request())
         committed = client.core.commit_offsets("g", {("wide", 0): CommittedOffset(7)})
         return len(table), joined.error, committed, deleting.get(timeout=100)

@@ -14,6 +14,7 @@ from broker.transactions import transactional
 from dafka.broker.interface.broker import Fetched, FetchFrom
 from dafka.broker.limits import YIELD_BYTES
 from dafka.broker.records import fetch as fetching
+from dafka.hub.turns import next_turn
 from dafka.log import DamagedError, LogReadError
 from dafka.protocol.batch import read_header
 from dafka.protocol.batch_reader import decode_batch
@@ -287,7 +288,7 @@ def test_a_fetch_that_is_ended_while_its_wait_begins_or_ends_is_kept_by_no_parti
         watched, free = (first, last) if phase == "begins" else (last, first)
         with gevent.Timeout(100):
             while free.watchers or not watched.watchers:
-                gevent.sleep(0)
+                next_turn()
         fetch.kill()
         return sum(len(partition.watchers) for partition in partitions)
 

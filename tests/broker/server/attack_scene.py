@@ -41,8 +41,9 @@ class Outcome(NamedTuple):
 class Bystander:
     """A client that goes on with its work, and how long it waits for an answer at most."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, pause: float) -> None:
         self._broker = broker
+        self._pause = pause
         self._ends = threading.Event()
         self.longest = 0.0
         self.errors: list[BaseException] = []
@@ -72,7 +73,7 @@ class Bystander:
                         wire.socket.sendall(frame)
                         wire.receive_frame()
                         self.longest = max(self.longest, time.monotonic() - began)
-                    self._ends.wait(0.005)
+                    self._ends.wait(self._pause)
         except BaseException as error:
             self.errors.append(error)
 
@@ -135,11 +136,11 @@ def sending_anything(scene: Scene, frame: bytes) -> Callable[[], None]:
     return send
 
 
-def measured(scene: Scene, attack: Attack) -> Outcome:
-    """What comes of an attack."""
+def measured(scene: Scene, attack: Attack, pause: float = 0.005) -> Outcome:
+    """The outcome of an attack, with so many seconds between the bystander's rounds."""
     send = attack(scene)
     hub = get_hub()
-    with Bystander(scene.broker) as bystander:
+    with Bystander(scene.broker, pause) as bystander:
         time.sleep(0.05)
         bystander.longest = 0.0
         hub.run(hub.turns.reset)

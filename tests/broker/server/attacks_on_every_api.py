@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
@@ -21,14 +21,16 @@ FEW = 3  # items of the requests that have everything imported and compiled
 class Everything:
     """A broker with a topic of ``count`` partitions and ``topics`` others, and all that it can be asked.
 
-    ``only``: of the APIs with this in their name; ``newest``: in their newest versions, or in the oldest.
+    ``wanted``: requests, by their names; ``newest``: in their newest versions, or in the oldest.
     """
 
-    def __init__(self, broker: Broker, count: int, topics: int, only: str = "", newest: bool = True) -> None:
+    def __init__(
+        self, broker: Broker, count: int, topics: int, wanted: Callable[[str], bool], newest: bool
+    ) -> None:
         self.scene = Scene(broker, count, count, TOPIC)
         self.scene.ask(topic_of(SMALL, 1), 5)
         self.scene.ask(topic_of(TOPIC, count), 5)
-        self._which = only, newest
+        self._which = wanted, newest
         core = broker._running.core  # type: ignore[union-attr]
         names = [f"{TOPIC}-{number}" for number in range(topics)]
         hub = get_hub()
@@ -57,7 +59,9 @@ class Everything:
 
 
 @contextmanager
-def everything(count: int, topics: int, only: str = "", newest: bool = True) -> Iterator[Everything]:
+def everything(
+    count: int, topics: int, wanted: Callable[[str], bool] = lambda _: True, newest: bool = True
+) -> Iterator[Everything]:
     """With a broker in a temporary folder."""
     with Broker(listen="127.0.0.1:0") as broker:
-        yield Everything(broker, count, topics, only, newest)
+        yield Everything(broker, count, topics, wanted, newest)

@@ -314,10 +314,10 @@ def test_a_topic_is_created_by_writing_to_it(broker: Broker, client: Client):
 
 
 def test_one_client_uses_many_partitions(broker: Broker, client: Client):
-    client.create("wide", 2000)
+    client.create("wide", 1000)
     with kafka_python(broker) as producer:
-        for number in range(0, 2000, 100):
+        for number in range(0, 1000, 50):
             producer.send("wide", b"%d" % number, partition=number)
     with subscribed(broker, "wide", "group") as consumer:
         values = {int(record.value()) for record in read(consumer, 20)}
-    assert values == set(range(0, 2000, 100))
+    assert values == set(range(0, 1000, 50))

@@ -6,7 +6,7 @@ topics, if there are so many, are those that a scene has made; partitions are nu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -36,21 +36,20 @@ class Wide(NamedTuple):
 
 
 def wide_requests(
-    topic: str, ids: Sequence[UUID], count: int, only: str = "", newest: bool = True
+    topic: str, ids: Sequence[UUID], count: int, wanted: Callable[[str], bool], newest: bool = True
 ) -> Iterator[Wide]:
     """One for each list of each API, with ``count`` items, or as many as a request may have.
 
     ``ids`` are those of the topics with ``topic-0``, ``topic-1``, ... as their names. With ``newest`` the
-    newest version of each API is used, otherwise its oldest one.
+    newest version of each API is used, otherwise its oldest one. ``wanted``: by the names of requests.
     """
     for number, sample in enumerate(samples(topic, ids[0])):
         api = BY_KEY[sample.API_KEY]
         version = api.last if newest else max(api.first, sample.min_version)
-        if only not in api.name:
-            continue
         for path in _paths(sample._struct, version):
             name = f"{api.name}.{'.'.join(path)}"
-            yield Wide(name, _frame(topic, ids, number, path, version, count))
+            if wanted(name):
+                yield Wide(name, _frame(topic, ids, number, path, version, count))
 
 
 def _frame(
@@ -105,7 +104,7 @@ def _widen(struct: Any, target: Any, path: tuple[str, ...], version: int, items:
         _widen(field.array_of, first, path[1:], version, items)
         return
     most = min(items.count, REQUEST_ITEMS // _weight(field, first, version) - 50)
-    setattr(target, path[0], [_distinct(field, first, version, items, n) for n in range(most)])
+    setattr(target, path[0], list(map(_distinct(field, first, version, items), range(most))))
 
 
 def _item(field: Any, version: int) -> Any:
@@ -138,30 +137,42 @@ def _weight(field: Any, item: Any, version: int) -> int:
     return weight
 
 
-def _distinct(field: Any, like: Any, version: int, items: _Items, number: int) -> Any:
-    """An item like this one that is about something else."""
+def _distinct(field: Any, like: Any, version: int, items: _Items) -> Callable[[int], Any]:
+    """Makes items like this one, each about something else, by its number."""
     if not field.is_struct_array():
         if isinstance(like, str):
-            return f"{like}-{number}"
-        return number if field.array_of.type_str in ("int32", "int64") else like
-    made = field.array_of.data_class()
+            return lambda number: f"{like}-{number}"
+        return (lambda number: number) if field.array_of.type_str in ("int32", "int64") else lambda _: like
+    new = field.array_of.data_class
     fields = _fields(field.array_of, version)
-    for one in fields:
-        value = getattr(like, one.name)
-        if one.name in NUMBERS:
-            value = number
-        elif one.type_str == "uuid":
-            value = items.ids[number % len(items.ids)]
-        setattr(made, one.name, value)
-    named = next((name for name in NAMES if isinstance(getattr(made, name, None), str)), None)
-    if named is not None:
-        setattr(made, named, f"{getattr(made, named)}-{number}")
+    same = [(one.name, getattr(like, one.name)) for one in fields]
+    numbers = [one.name for one in fields if one.name in NUMBERS]
+    ids = [one.name for one in fields if one.type_str == "uuid" and one.name not in NUMBERS]
+
+    def copy(number: int) -> Any:
+        made = new()
+        for name, value in same:
+            setattr(made, name, value)
+        for name in numbers:
+            setattr(made, name, number)
+        for name in ids:
+            setattr(made, name, items.ids[number % len(items.ids)])
         return made
-    inner = next((one for one in fields if one.is_struct_array() and getattr(made, one.name)), None)
-    if inner is not None:
-        setattr(
-            made,
-            inner.name,
-            [_distinct(inner, one, version, items, number) for one in getattr(made, inner.name)],
-        )
-    return made
+
+    first = copy(0)
+    named = next((name for name in NAMES if isinstance(getattr(first, name, None), str)), None)
+    inner = next((one for one in fields if one.is_struct_array() and getattr(first, one.name)), None)
+    if named is not None:
+        called = getattr(first, named)
+    elif inner is not None:
+        inside = [_distinct(inner, one, version, items) for one in getattr(first, inner.name)]
+
+    def make(number: int) -> Any:
+        made = copy(number)
+        if named is not None:
+            setattr(made, named, f"{called}-{number}")
+        elif inner is not None:
+            setattr(made, inner.name, [make_one(number) for make_one in inside])
+        return made
+
+    return make

@@ -186,9 +186,9 @@ def test_what_becomes_too_large_or_too_deep_is_refused():
     [
         ([("", "message A { int32 x = 1 }")], "cannot be compiled"),
         ([("", "syntax = 'proto3'; import 'other.proto'; message A {}")], "cannot be compiled"),
-        ([("../../outside.proto", "x"), ("", "message A {}")], "no name of a file"),
-        ([("/etc/outside.proto", "x"), ("", "message A {}")], "no name of a file"),
-        ([("a/b.py", "x"), ("", "message A {}")], "no name of a file"),
+        ([("../../outside.proto", "x"), ("", "message A {}")], "not the name of a file"),
+        ([("/etc/outside.proto", "x"), ("", "message A {}")], "not the name of a file"),
+        ([("a/b.py", "x"), ("", "message A {}")], "not the name of a file"),
         ([("a.proto", ""), ("a.proto/b.proto", ""), ("", "message A {}")], "schema imports"),
         ([("", f"message {'n' * 300} {{}}")], "more than 255 characters"),
         ([("", "AAAA")], "cannot be understood"),

@@ -7,7 +7,7 @@ from overlay.simulation.scenario import simulate
 
 from dafka.overlay.core import Core
 from dafka.overlay.gateway.gateway import Gateway
-from dafka.overlay.peering.gate import Gate, Decision
+from dafka.overlay.peering.gate import Decision, Gate
 from dafka.overlay.peering.peerings import Peerings
 from dafka.overlay.routing import multipath
 from dafka.overlay.routing.flooding import Flooding
