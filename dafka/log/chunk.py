@@ -45,6 +45,7 @@ _CRC = struct.Struct("<I")
 BEHIND_CONTENTS = _CRC.size  # octets of a value
 _FORMAT = 1
 _SUMMED_OCTETS = 1024  # parts of fewer are joined first: that copies them once more, but is one call
+_WRITTEN_OCTETS = 4096  # parts of more are not joined at all for a value that becomes a file
 CHUNK_TAG = b"c"
 CHUNK_KEY_BYTES = _KEY.size
 
@@ -129,8 +130,29 @@ def value_size(contents_size: int, count: int, stamps: int) -> int:
     return _HEAD.size + 12 * stamps + 4 * count + contents_size + _CRC.size
 
 
+class Pieces:
+    """A value that nobody has joined: what it is made of, to be written one piece behind the other."""
+
+    __slots__ = ("_size", "pieces")
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self.pieces = pieces
+        self._size = sum(map(len, pieces))
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __bytes__(self) -> bytes:
+        return b"".join(self.pieces)
+
+
 def encode_chunk(key: bytes, kind: int, contents: Sequence[bytes], stamps: Stamps) -> bytes:
     """The value stored under ``key``."""
+    return bytes(encode_pieces(key, kind, contents, stamps))
+
+
+def encode_pieces(key: bytes, kind: int, contents: Sequence[bytes], stamps: Stamps) -> bytes | Pieces:
+    """The same, without a copy of contents that are large."""
     counts, times = array("I"), array("q")
     for count, time in stamps:
         counts.append(count)
@@ -141,13 +163,14 @@ def encode_chunk(key: bytes, kind: int, contents: Sequence[bytes], stamps: Stamp
         for column in (counts, times, lengths):
             column.byteswap()
     head = _HEAD.pack(_FORMAT, kind, 0, len(stamps), len(contents))
-    parts = [head, counts.tobytes(), times.tobytes(), lengths.tobytes(), *contents]
+    parts = [b"".join((head, counts.tobytes(), times.tobytes(), lengths.tobytes())), *contents]
     checksum = crc32c(key)
     if size < _SUMMED_OCTETS * len(parts):
         parts = [b"".join(parts)]
     for part in parts:
         checksum = crc32c(part, checksum)
-    return b"".join([*parts, _CRC.pack(checksum)])
+    parts.append(_CRC.pack(checksum))
+    return Pieces(parts) if size >= _WRITTEN_OCTETS * len(parts) else b"".join(parts)
 
 
 class Value(NamedTuple):

@@ -20,7 +20,7 @@ from itertools import chain
 from crc32c import crc32c
 
 from dafka.log.changes import Changes, Rows
-from dafka.log.chunk import Chunk, encode_chunk
+from dafka.log.chunk import Chunk, Pieces, encode_pieces
 from dafka.log.errors import LogWriteError
 from dafka.log.growth import Growth
 from dafka.log.partition import pack_partition
@@ -82,7 +82,7 @@ class WriteRound:
             self._over = True
             self._finished(self)
 
-    def _chunk_rows(self) -> Iterator[tuple[bytes, bytes]]:
+    def _chunk_rows(self) -> Iterator[tuple[bytes, bytes | Pieces]]:
         for growth in self.growths:
             partition = growth.partition
             if partition.number < 0:
@@ -90,4 +90,4 @@ class WriteRound:
                 yield row, crc32c(row).to_bytes(4, "little")
             for key, contents, stamps in growth.added:
                 row = key.pack()
-                yield row, encode_chunk(row, key.kind, contents, stamps)
+                yield row, encode_pieces(row, key.kind, contents, stamps)

@@ -35,6 +35,7 @@ from typing import Any
 
 import diskcache
 
+from dafka.log.chunk import Pieces
 from dafka.log.database import Database
 from dafka.log.errors import DamagedError, LogReadError, LogWriteError
 from dafka.log.layout import (
@@ -187,7 +188,7 @@ class Storage:
         except (sqlite3.Error, OSError) as error:
             raise self._reading(error, "the index") from error
 
-    def commit(self, deleted: Sequence[bytes], stored: Iterable[tuple[bytes, bytes]]) -> None:
+    def commit(self, deleted: Sequence[bytes], stored: Iterable[tuple[bytes, bytes | Pieces]]) -> None:
         """Delete and store in one transaction. Raises LogWriteError; then nothing of it is visible."""
         cache, files = self._cache, self._files
         written = _PAGE

@@ -31,11 +31,12 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
+from itertools import count
 from typing import Any, NamedTuple
 
 import diskcache
 
-from dafka.log.chunk import CHUNK_TAG
+from dafka.log.chunk import CHUNK_TAG, Pieces
 from dafka.log.limits import BUSY_SECONDS, CHUNK_BYTES, PAUSE_KEYS
 from dafka.log.stored import NOWHERE, ValueFile
 
@@ -48,6 +49,8 @@ _READ = (
 )  # or opening a pipe would wait for a writer
 _CREATE = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_CREAT | os.O_EXCL
 _PRIVATE = 0o600
+_NUMBERS = (1 << 128) - 1
+_AT_ONCE = 512  # pieces for one writev; systems allow 1024
 
 
 def has_files(folder: str) -> bool:
@@ -76,6 +79,7 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         self._released: list[tuple[str, int]] = []  # files of rows that the round under way deletes
         self._files_allowed = True
         self._removable: deque[tuple[str, int]] = deque()
+        self._numbers = count(int.from_bytes(os.urandom(16), "big"))
 
     @property
     def removable(self) -> int:
@@ -98,12 +102,14 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         self._removable += self._released
         self._released = []
 
-    def takes(self, key: bytes, value: bytes) -> bool:
+    def takes(self, key: bytes, value: bytes | Pieces) -> bool:
         """Whether the value of ``key`` becomes a file."""
         return len(value) >= self.min_file_size and key[:1] == CHUNK_TAG and self._files_allowed
 
     def filename(self, key: object = None, value: object = None) -> tuple[str, str]:
-        name = os.path.join(VALUES, os.urandom(16).hex() + ".val")
+        # A number drawn by chance for each log that is opened, and counted on: to draw one for each file is
+        # a call in which another thread takes the interpreter's lock.
+        name = os.path.join(VALUES, f"{next(self._numbers) & _NUMBERS:032x}.val")
         return name, self._path(name)
 
     def put(self, key: object) -> tuple[object, bool]:
@@ -117,10 +123,10 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
     def store(self, value: object, read: bool, key: object = diskcache.UNKNOWN) -> tuple[Any, ...]:
         if type(value) is int:
             return 0, diskcache.core.MODE_RAW, None, value
-        if type(value) is not bytes or type(key) is not bytes:
+        if not isinstance(value, (bytes, Pieces)) or type(key) is not bytes:
             raise TypeError(f"a row's value is bytes, not {type(value).__name__}")
         if not self.takes(key, value):
-            return 0, diskcache.core.MODE_RAW, None, value
+            return 0, diskcache.core.MODE_RAW, None, bytes(value)
         name, path = self.filename()
         self.written.append((key, ValueFile(name, NOWHERE)))
         try:
@@ -213,12 +219,23 @@ def is_value_name(name: object) -> bool:
     return type(name) is str and _NAME.fullmatch(name) is not None
 
 
-def _write(path: str, name: str, value: bytes) -> ValueFile:
-    with open(os.open(path, _CREATE, _PRIVATE), "wb", buffering=0) as file:
-        left = memoryview(value)
-        while left:
-            left = left[file.write(left) :]
-        return ValueFile.of(name, file.fileno())
+def _write(path: str, name: str, value: bytes | Pieces) -> ValueFile:
+    pieces = [value] if isinstance(value, bytes) else value.pieces
+    descriptor = os.open(path, _CREATE, _PRIVATE)
+    try:
+        for begin in range(0, len(pieces), _AT_ONCE):
+            _write_all(descriptor, pieces[begin : begin + _AT_ONCE])
+        return ValueFile.of(name, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_all(descriptor: int, pieces: list[bytes]) -> None:
+    left = sum(map(len, pieces)) - os.writev(descriptor, pieces)
+    if left:  # a signal came, or the disk is nearly full: rare, so what is left is joined
+        rest = memoryview(b"".join(pieces))[-left:]
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
 
 
 def _read(path: str) -> bytes:

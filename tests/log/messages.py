@@ -58,7 +58,8 @@ def chunk_rows(folder: str | Path) -> list[tuple[int, bytes, bytes]]:
 
 def files(folder: Path) -> list[Path]:
     """The files of values, oldest first."""
-    return sorted((folder / "values").glob("*"), key=lambda path: path.stat().st_mtime_ns)
+    # Those of one tick of the system's clock have the same time, and names that count up.
+    return sorted((folder / "values").glob("*"), key=lambda path: (path.stat().st_mtime_ns, path.name))
 
 
 def large(sequence: int) -> list[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 import threading
@@ -22,8 +23,8 @@ from log.messages import (
     numbered,
 )
 
-from dafka.log import DamagedError, Log, LogReadError, LogWriteError, compact
-from dafka.log.chunk import CHUNK_TAG, decode_chunk
+from dafka.log import DamagedError, Durability, Log, LogReadError, LogWriteError, compact
+from dafka.log.chunk import CHUNK_TAG, RAW, decode_chunk, encode_chunk
 from dafka.log.limits import FILE_BYTES
 from dafka.log.storage import Storage
 from dafka.log.values import ValueDisk
@@ -42,6 +43,37 @@ def test_large_values_are_files_and_small_ones_rows(folder: Path) -> None:
     with Log(folder) as log:
         partition = log.partition(b"hello", ADDRESS)
         assert everything(log, partition) == [*large(0), *large(1), *large(2), *numbered(3, 5)]
+
+
+@pytest.mark.parametrize("durability", ["process", "power"])
+@pytest.mark.parametrize("octets", [4000, 5000, 200_000])
+def test_contents_that_are_written_one_by_one_are_stored_as_those_that_are_joined(
+    folder: Path, octets: int, durability: Durability
+) -> None:
+    contents = [bytes([number]) * octets for number in range(10)]
+    with Log(folder, durability=durability) as log:
+        log.write([(log.partition(b"hello", ADDRESS), contents)])
+    assert damages(folder) == []
+    ((_, key, _),) = chunk_rows(folder)
+    with diskcache.Cache(folder) as cache:
+        value = cache[key]
+    assert value == encode_chunk(key, RAW, contents, decode_chunk(key, value).stamps)
+
+
+def test_a_file_that_the_system_takes_in_parts_is_whole(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = [bytes([number % 256]) * 5000 for number in range(600)]
+
+    def write_some(descriptor: int, pieces: list[bytes]) -> int:
+        return os.write(descriptor, b"".join(pieces)[:7777])
+
+    monkeypatch.setattr("dafka.log.values.os.writev", write_some)
+    with Log(folder) as log:
+        log.write([(log.partition(b"hello", ADDRESS), contents)])
+    assert damages(folder) == []
+    with Log(folder) as log:
+        assert everything(log, log.partition(b"hello", ADDRESS)) == contents
 
 
 def test_plain_diskcache_reads_all_of_it(folder: Path) -> None:
