@@ -29,6 +29,9 @@ class Pending:
         self._runs: deque[Run] = deque()
         self._topic: bytes | None = None  # of the last run, while that can still grow
         self._payloads: list[bytes] = []
+        self._quick: bytes | None = None
+        """The same topic, while the hub is to come anyway and nothing else is to be looked at."""
+        self._most, self._most_octets = limits.PENDING_MESSAGES, limits.PENDING_OCTETS
         self._count = 0
         self._octets = 0
         self._is_posted = False
@@ -43,13 +46,7 @@ class Pending:
     def put(self, topic: bytes, payload: bytes, timeout: float | None) -> None:
         """Wait for room, for ``timeout`` seconds at most. Raises :class:`Overloaded`."""
         with self._lock:
-            if (
-                topic == self._topic
-                and 0 < self._count < limits.PENDING_MESSAGES
-                and self._octets < limits.PENDING_OCTETS
-                and not (self._blocked or self._watches or self._error)
-            ):
-                # The hub is to come anyway, and what came last was on the same topic.
+            if topic == self._quick and self._count < self._most and self._octets < self._most_octets:
                 self._payloads.append(payload)
                 self._count += 1
                 self._octets += len(payload)
@@ -70,6 +67,7 @@ class Pending:
         signal = Signal()
         with self._lock:
             self._watches.append((topic, signal))
+            self._quick = None
             self._show()
         return signal
 
@@ -97,6 +95,8 @@ class Pending:
             self._octets += len(payload)
             if self._watches:
                 self._show()
+            elif not self._blocked:
+                self._quick = topic
             if self._is_posted:
                 return True
             self._is_posted = True
@@ -105,7 +105,7 @@ class Pending:
 
     @property
     def _is_full(self) -> bool:
-        return self._count >= limits.PENDING_MESSAGES or self._octets >= limits.PENDING_OCTETS
+        return self._count >= self._most or self._octets >= self._most_octets
 
     def _wait(self, topic: bytes, timeout: float | None, deadline: float | None) -> None:
         left = None if deadline is None else deadline - time.monotonic()
@@ -150,7 +150,7 @@ class Pending:
                 self._octets -= sum(map(len, some))
                 taken.append((topic, some))
             if not runs:
-                self._topic = None
+                self._topic = self._quick = None
             self._is_posted = bool(runs)
             is_waited_for = bool(self._waiting or self._watches)
         if is_waited_for:
@@ -161,6 +161,7 @@ class Pending:
         """Publishers on this topic wait from now on."""
         with self._lock:
             self._blocked.add(topic)
+            self._quick = None
             self._show()
 
     def unblock(self, is_blocked: Callable[[bytes], bool]) -> None:
@@ -175,6 +176,7 @@ class Pending:
         """``error`` is raised for whoever publishes."""
         with self._lock:
             self._error = error
+            self._quick = None
         self._wake()
 
     def _wake(self) -> None:

@@ -18,8 +18,7 @@ from dafka.overlay.node.types import EndpointId, Message
 from dafka.overlay.peering.statuses import Error, Status
 from dafka.overlay.values.containers import octets_of
 from dafka.overlay.wire.primitives import ID_OCTETS
-from dafka.overlay.wire.zeek import decode_fast
-from dafka.protocol.errors import MalformedMessage
+from dafka.overlay.wire.zeek import ValueReader
 
 _allocate_lock = monkey.get_original("_thread", "allocate_lock")
 _new = tuple.__new__
@@ -66,6 +65,7 @@ class Subscriber(Feed[bytes, Message]):
         self._taking = _allocate_lock()
         self._topic = (b"", "")
         self._sender = EndpointId(bytes(ID_OCTETS))
+        self._reader = ValueReader()
         self._topics = {octets_of(prefix) for prefix in prefixes}
         self.filter: Filter = reduced(self._topics)
         self._changed = changed
@@ -161,20 +161,29 @@ class Subscriber(Feed[bytes, Message]):
             items, runs = self._items, self._runs
             while items and most > 0 and octets > 0:
                 run = runs[0]
-                payloads: list[bytes] = []
-                left = octets
-                while run.count > len(payloads) < most and left > 0:
-                    payload = items.popleft()
-                    left -= len(payload) + limits.ITEM_OCTETS
-                    payloads.append(payload)
+                payloads = [items.popleft() for _ in range(min(run.count, most))]
+                size = sum(map(len, payloads)) + limits.ITEM_OCTETS * len(payloads)
+                if size > octets:
+                    size = self._put_back(payloads, octets)
                 taken.append((run.topic, run.sender, payloads))
-                self._octets -= octets - left
-                octets = left
+                self._octets -= size
+                octets -= size
                 most -= len(payloads)
                 self._count_off(len(payloads))
             if self._on_room is not None and self._has_room:
                 self._tell_room()
         return [message for run in taken for message in self._read(*run)]
+
+    def _put_back(self, payloads: list[bytes], octets: int) -> int:
+        """Take no more of them than the one that goes beyond so many octets; how many octets that is."""
+        size = 0
+        for index, payload in enumerate(payloads, start=1):
+            size += len(payload) + limits.ITEM_OCTETS
+            if size >= octets:
+                self._items.extendleft(reversed(payloads[index:]))
+                del payloads[index:]
+                break
+        return size
 
     def _read(self, topic: bytes, sender: bytes, payloads: list[bytes]) -> list[Message]:
         octets, text = self._topic
@@ -184,15 +193,9 @@ class Subscriber(Feed[bytes, Message]):
         last = self._sender
         if sender != last:
             last = self._sender = EndpointId(sender)
-        messages = []
-        for payload in payloads:
-            try:
-                value = decode_fast(payload)
-            except MalformedMessage:
-                self.malformed += 1
-                continue
-            messages.append(_new(Message, (text, value, last)))
-        return messages
+        values = self._reader.read(payloads)
+        self.malformed += len(payloads) - len(values)
+        return [_new(Message, (text, value, last)) for value in values]
 
     def _show(self) -> None:
         with self._lock:

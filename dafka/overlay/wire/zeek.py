@@ -6,14 +6,13 @@ Elements that are there beyond what is known are left out.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from dafka.overlay.errors import InvalidValue
 from dafka.overlay.limits import MOST_NESTED
 from dafka.overlay.values import Count, Enum, Timestamp, Value, decode, encode
 from dafka.overlay.values.checking import end_of, is_value
-from dafka.overlay.values.decoder import read_elements, text_of
+from dafka.overlay.values.decoder import read
 from dafka.overlay.values.types import VECTOR
 from dafka.protocol.errors import MalformedMessage
 
@@ -22,6 +21,7 @@ NETWORK_TIME = Count(1)
 """The key of an event's metadata that Zeek itself uses; users' own begin at 200."""
 
 _FORMAT = Count(1)
+_count_at = struct.Struct(">Q").unpack_from
 
 
 class Event(NamedTuple):
@@ -95,23 +95,71 @@ def from_value(value: Value, depth: int = 0) -> ZeekMessage:
     raise MalformedMessage("zeek-message", f"type {kind!s:.40} with content that does not belong to it")
 
 
-def decode_fast(octets: bytes) -> Value:
-    """As :func:`~dafka.overlay.values.decode`; faster for an event, whose beginning is always the same.
+class ValueReader:
+    """Reads the values of a stream. Faster for an event that follows one of the same name and number of
+    arguments: what they begin with is the same."""
 
-    Raises :class:`MalformedMessage`.
-    """
-    if octets.startswith(_EVENT_START):
-        try:
-            length = octets[_NAME]
-            end = _NAME + 1 + length  # of the name; then the arguments' tag and their number
-            count = octets[end + 1]
-            if octets[end] == VECTOR and length < 0x80 and count < 0x80:
-                arguments, position = read_elements(octets, end + 2, _EVENT_DEPTH, count)
-                if position == len(octets):
-                    return _FORMAT, EVENT, (text_of(octets[_NAME + 1 : end]), arguments)
-        except (IndexError, struct.error, InvalidValue):
-            pass  # decode says what is wrong
-    return decode(octets)
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last = _Beginning(b"", "", -1)
+
+    def read(self, payloads: Iterable[bytes]) -> list[Value]:
+        """Their values, as ``decode`` reads them. Those that hold none are left out."""
+        values: list[Value] = []
+        head, name, count = self._last
+        start, keep = len(head), values.append
+        kind, format_, count_at = EVENT, _FORMAT, _count_at
+        for octets in payloads:
+            if count >= 0 and octets.startswith(head):
+                arguments: list[Any] = []
+                append, position, end = arguments.append, start, len(octets)
+                try:
+                    while position < end:
+                        tag = octets[position]
+                        if tag == 5:  # a string
+                            size = octets[position + 1]
+                            if size < 0x80:
+                                begin = position + 2
+                                position = begin + size
+                                append(octets[begin:position].decode())
+                                continue
+                        elif tag == 2:  # a count
+                            append(Count(count_at(octets, position + 1)[0]))
+                            position += 9
+                            continue
+                        argument, position = read(octets, position, _EVENT_DEPTH)
+                        append(argument)
+                except (struct.error, IndexError, UnicodeDecodeError, MalformedMessage):
+                    position = -1  # decode says what it is, or that it is no value
+                if position == end and len(arguments) == count:
+                    keep((format_, kind, (name, tuple(arguments))))
+                    continue
+            try:
+                value = decode(octets)
+            except MalformedMessage:
+                continue
+            keep(value)
+            if octets.startswith(_EVENT_START):
+                self._last = head, name, count = _beginning(octets, value)
+                start = len(head)
+        return values
+
+
+class _Beginning(NamedTuple):
+    """The octets of an event up to its arguments; -1 of them if it cannot be told from the octets alone."""
+
+    octets: bytes
+    name: str
+    count: int
+
+
+def _beginning(octets: bytes, value: Any) -> _Beginning:
+    _, _, (name, arguments) = value
+    size = octets[_NAME]
+    if size < 0x80 and isinstance(arguments, tuple) and len(arguments) < 0x80:
+        return _Beginning(octets[: _NAME + 1 + size + 2], name, len(arguments))  # their tag, their number
+    return _Beginning(b"", "", -1)
 
 
 def is_value_fast(octets: bytes) -> bool:

@@ -42,8 +42,9 @@ def test_a_part_of_a_run_can_be_taken_and_the_rest_can_grow(pending):
 
 
 @pytest.mark.parametrize(("bound", "most"), [("PENDING_MESSAGES", 10), ("PENDING_OCTETS", 50)])
-def test_it_is_bounded_in_messages_and_in_octets(pending, monkeypatch, bound, most):
+def test_it_is_bounded_in_messages_and_in_octets(monkeypatch, bound, most):
     monkeypatch.setattr(limits, bound, most)
+    pending = Pending(get_hub(), lambda: None)
     for _ in range(10):
         pending.put(b"/a", b"12345", None)
     with pytest.raises(Overloaded):

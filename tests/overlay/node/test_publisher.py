@@ -61,7 +61,7 @@ def test_it_is_not_readable_while_the_queue_of_the_endpoint_is_full(make, monkey
     endpoint = make()
     publisher = endpoint.publisher("/t")
     assert is_ready(publisher)
-    monkeypatch.setattr(limits, "PENDING_MESSAGES", 0)
+    monkeypatch.setattr(endpoint._carrier.pending, "_most", 0)
     with pytest.raises(Overloaded):
         publisher.publish(1, timeout=0.01)
     endpoint._carrier.pending._wake()

@@ -11,7 +11,7 @@ from dafka.overlay.limits import MOST_NESTED
 from dafka.overlay.values import Count, Enum, Port, Set, Subnet, Table, Timespan, Timestamp, decode, encode
 from dafka.overlay.values.checking import is_value
 from dafka.overlay.wire.envelope import DATA, decode_envelope
-from dafka.overlay.wire.zeek import Event, is_value_fast, to_value
+from dafka.overlay.wire.zeek import Event, ValueReader, is_value_fast, to_value
 from dafka.protocol.errors import MalformedMessage
 
 RECORDED = {
@@ -97,3 +97,28 @@ def test_nesting_ends_at_the_same_bound(depth):
 def test_what_is_refused_by_name_is_not_a_value(octets):
     assert not is_decoded(octets) and not is_value(octets)
     assert not is_value(b"\x0e\x01" + octets)
+
+
+ALIKE = st.lists(st.one_of(FLAT, VALUES), max_size=2).map(
+    lambda arguments: encode(to_value(Event("conn", tuple(arguments))))
+)
+STREAMS = st.lists(
+    st.one_of(
+        ALIKE,
+        EVENTS.map(encode),
+        st.tuples(ALIKE, st.integers(0, 40), st.integers(0, 255)).map(
+            lambda what: what[0][: what[1]] + bytes((what[2],)) + what[0][what[1] + 1 :]
+        ),
+        st.tuples(ALIKE, st.sampled_from([b"\x00", b"\x01\x01", b"\x05"])).map(b"".join),  # it is too long
+        st.tuples(ALIKE, st.integers(1, 9)).map(lambda both: both[0][: -both[1]]),
+    ),
+    max_size=20,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(STREAMS)
+def test_a_stream_is_read_as_each_of_its_values_is(stream):
+    reader = ValueReader()
+    some = reader.read(stream[:3]) + reader.read(stream[3:])
+    assert [encode(value) for value in some] == [encode(decode(one)) for one in stream if is_decoded(one)]
