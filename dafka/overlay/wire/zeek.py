@@ -151,7 +151,7 @@ class _Beginning(NamedTuple):
 
     octets: bytes
     name: str
-    count: int
+    arguments: int
 
 
 def _beginning(octets: bytes, value: Any) -> _Beginning:
