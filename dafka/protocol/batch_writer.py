@@ -15,7 +15,7 @@ A length of -1 is null. Timestamp deltas refer to the first record's timestamp a
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import repeat
 from operator import add, itemgetter
@@ -42,10 +42,12 @@ BatchRecord = tuple[int, bytes | None, bytes | None, Headers]  # timestamp in ms
 RECORD_OVERHEAD = 21  # most octets of length, attributes and deltas; kafka-python's MAX_RECORD_OVERHEAD
 TIMESTAMP_LIMIT = 1 << 62  # so that the difference of two still is a 64-bit number
 
+_EMPTY = "a record batch has at least one record"
 _NULL = encode_varint(-1)
 _KNOWN_NAME = 100  # characters of a header's name that is kept with its length
 _UNIFORM_SHARE = 4  # records for each distinct timestamp that make the uniform layout pay
-_columns = tuple(map(itemgetter, range(4)))
+_name_of, _content_of = itemgetter(0), itemgetter(1)
+_HEADER_COLUMNS = 8  # records or more with as many headers or fewer have these written as columns
 
 
 def encode_batch(
@@ -73,7 +75,9 @@ def encode_batch(
             BatchError with the cause ``codec`` for a codec that is not installed.
         TypeError: a key or value that is neither bytes nor None.
     """
-    timestamps, keys, values, headers = (list(map(column, records)) for column in _columns)
+    if not records:
+        raise ValueError(_EMPTY)
+    timestamps, keys, values, headers = map(list, zip(*records, strict=True))
     return encode_columns(
         timestamps,
         keys,
@@ -104,7 +108,7 @@ def encode_columns(
     """:func:`encode_batch` for records as four lists of equal length."""
     count = len(timestamps)
     if not count:
-        raise ValueError("a record batch has at least one record")
+        raise ValueError(_EMPTY)
     if count > RECORDS_LIMIT:
         raise ValueError(f"a record batch has at most {RECORDS_LIMIT} records, not {count}")
     if compression not in CODECS:
@@ -209,9 +213,6 @@ def _write_uniform(timestamps: list[int], values: list[bytes | None]) -> bytes |
 
 # How many octets each offset delta takes, up to the end of the table.
 _OFFSET_RANGES = ((0, 64, 1), (64, 8192, 2), (8192, TABLE_SIZE, 3))
-_OFFSET_OCTETS: Sequence[int] = b"".join(
-    bytes((octets,)) * (stop - start) for start, stop, octets in _OFFSET_RANGES
-)
 
 
 def _write(
@@ -222,55 +223,70 @@ def _write(
 ) -> bytes:
     count, base = len(timestamps), timestamps[0]
     table = varint_table()
-    offsets, offset_octets = table[:count], _OFFSET_OCTETS
+    offsets = table[:count]
     if count > TABLE_SIZE:
         offsets += map(encode_varint, range(TABLE_SIZE, count))
-        offset_octets = list(map(len, offsets))
-    stamps = [b"\0" + delta for delta in encode_varints([timestamp - base for timestamp in timestamps])]
-    try:
-        lengths = list(map(len, values))  # type: ignore[arg-type]
-        value_heads = encode_varints(lengths)
-    except TypeError:  # a null
-        lengths = [0 if value is None else len(value) for value in values]
-        value_heads = [_NULL if value is None else encode_varint(len(value)) for value in values]
-        values = [b"" if value is None else value for value in values]
-    sizes = [
-        octets + offset + len(head) + len(stamp)
-        for octets, offset, head, stamp in zip(lengths, offset_octets, value_heads, stamps, strict=False)
-    ]
-    constant = 0
+    stamp_of = {stamp: b"\0" + encode_varint(stamp - base) for stamp in set(timestamps)}
+    fields: list[Iterable[bytes]] = [map(stamp_of.__getitem__, timestamps), offsets]
     if keys.count(None) == count:
-        key_fields = [_NULL] * count
-        constant += len(_NULL)
+        fields.append(repeat(_NULL))
     else:
-        key_fields = _key_fields(keys, table)
-        sizes = list(map(add, sizes, map(len, key_fields)))
+        fields += _lengths_and_octets(keys)
+    value_heads, contents = _lengths_and_octets(values)
+    # From the attributes to the length of the value; values, which may be long, are copied only once.
+    heads = list(map(b"".join, zip(*fields, value_heads, strict=False)))
+    sizes = map(add, map(len, heads), map(len, contents))
     if headers is None:
         header_fields = [b"\0"] * count
-        constant += 1
+        sizes = map(add, sizes, repeat(1))
     else:
-        header_fields = list(map(_header_field, headers, repeat(table)))
-        sizes = list(map(add, sizes, map(len, header_fields)))
+        header_fields = _header_columns(headers) or list(map(_header_field, headers, repeat(table)))
+        sizes = map(add, sizes, map(len, header_fields))
+    pieces: list[bytes | None] = [None] * (4 * count)
+    lengths = list(sizes)
     try:
-        record_lengths = [table[size + constant] for size in sizes]
+        pieces[0::4] = map(table.__getitem__, lengths)
     except IndexError:
-        record_lengths = encode_varints([size + constant for size in sizes])
-    pieces: list[bytes | None] = [None] * (7 * count)
-    pieces[0::7] = record_lengths
-    pieces[1::7] = stamps
-    pieces[2::7] = offsets
-    pieces[3::7] = key_fields
-    pieces[4::7] = value_heads
-    pieces[5::7] = values
-    pieces[6::7] = header_fields
+        pieces[0::4] = encode_varints(lengths)
+    pieces[1::4] = heads
+    pieces[2::4] = contents
+    pieces[3::4] = header_fields
     return b"".join(pieces)  # type: ignore[arg-type]
 
 
-def _key_fields(keys: list[bytes | None], table: list[bytes]) -> list[bytes]:
+def _lengths_and_octets(column: Sequence[bytes | None]) -> tuple[list[bytes], Sequence[bytes]]:
+    """The lengths of keys or values as varints, and their octets; a null has none."""
     try:
-        return [_NULL if key is None else table[len(key)] + key for key in keys]
-    except IndexError:  # a key longer than the table
-        return [_NULL if key is None else encode_varint(len(key)) + key for key in keys]
+        lengths = list(map(len, column))  # type: ignore[arg-type]
+        return list(map(varint_table().__getitem__, lengths)), column  # type: ignore[return-value]
+    except IndexError:  # longer than the table
+        return encode_varints(lengths), column  # type: ignore[return-value]
+    except TypeError:
+        if None not in column:
+            raise
+    heads, contents = _lengths_and_octets([b"" if octets is None else octets for octets in column])
+    pairs = zip(column, heads, strict=True)
+    return [_NULL if octets is None else head for octets, head in pairs], contents
+
+
+def _header_columns(headers: Sequence[Headers]) -> list[bytes] | None:
+    """The headers of each record, if all records have a few headers of the same names in the same order, as
+    the records of one program do that adds headers to them; otherwise None."""
+    first = headers[0]
+    if (
+        len(headers) < _HEADER_COLUMNS
+        or not 0 < len(first) <= _HEADER_COLUMNS
+        or any(map(len(first).__ne__, map(len, headers)))
+    ):
+        return None
+    fields: list[Iterable[bytes]] = [repeat(encode_varint(len(first)))]
+    for position, (name, _) in enumerate(first):
+        pairs = list(map(itemgetter(position), headers))
+        if list(map(_name_of, pairs)).count(name) != len(pairs):
+            return None
+        fields.append(repeat(_name_field(name)))
+        fields += _lengths_and_octets(list(map(_content_of, pairs)))
+    return list(map(b"".join, zip(*fields, strict=False)))
 
 
 def _header_field(headers: Headers, table: list[bytes]) -> bytes:

@@ -1,10 +1,17 @@
 """Records on their way to one partition: an open batch that grows, and sealed ones that wait their turn.
 
-A :class:`PartitionQueue` has one open :class:`Batch`; ``send`` appends to it under the queue's lock. When
-the next record does not fit, the batch is sealed (it takes its place in ``sealed``, in order) and a new
-one is opened; the thread that sealed it then encodes it, outside the lock, so that what waits is bytes
-and not objects. The sender takes sealed batches from the left and takes the open batch when it has lingered
-long enough. So a partition's records leave in the order in which they were appended.
+A :class:`PartitionQueue` has one open :class:`Batch`, to which ``send`` appends. When the next record does
+not fit, the batch is sealed (it takes its place in ``sealed``, in order) and a new one is opened; the thread
+that sealed it then encodes it, outside the lock, so that what waits is bytes and not objects. The sender
+takes sealed batches from the left and takes the open batch when it has lingered long enough. So a
+partition's records leave in the order in which they were appended.
+
+``send`` joins an open batch without the queue's lock, which would cost a tenth of it: it appends and then
+looks whether its record is where it expected it and the batch still open. Only if not, because another
+thread appended or sealed in between, does it take the lock and ask :meth:`PartitionQueue.place` what became
+of the record. A batch has as many records as its list had when it was settled, after another one had become
+the open one; what comes into the list later is not sent with it, and goes into the next batch instead. A
+batch's room is an estimate: of two threads that take some of it at the same moment one may be forgotten.
 
 A thread that sends may be interrupted anywhere (Ctrl-C, a signal handler that flushes), so nothing depends
 on what it does next: a batch counts as incomplete before it has its first record, and one that its thread
@@ -87,7 +94,7 @@ class Batch:
         self.records: list[Record] = []
         self.room = batch_size - BATCH_HEADER  # octets that still fit, by estimate
         self.size = 0  # octets, known when it is sealed
-        self.count = 0  # records, known when it is sealed
+        self.count = 0  # records, known when it is settled
         self.created = 0.0  # monotonic seconds of the first record
         self.content: bytes | None = None  # the encoded batch, once sealed and encoded
         self.encoding_until = 0.0  # monotonic seconds; before, a thread that sends is encoding it
@@ -112,8 +119,10 @@ class Batch:
             return
         queue = self.queue
         self.encoding_until = monotonic() + ENCODING_SECONDS
+        with queue.lock:
+            self.settle()
         try:
-            content = encode_batch(records, compression=queue.compression)
+            content = encode_batch(records[: self.count], compression=queue.compression)
         except BatchError as error:
             self.error = UnsupportedCodecError(str(error)) if error.cause == "codec" else error
             content = b""
@@ -127,6 +136,11 @@ class Batch:
         if self.content is None:
             self.content = content
         self.records = []
+
+    def settle(self) -> None:
+        """Decide how many records a sealed batch has, once. Under the queue's lock."""
+        if not self.count:
+            self.count = len(self.records)
 
     def part(self, index: int) -> tuple[Batch, int]:
         """The batch that has record ``index`` after splits, and its place there."""
@@ -326,14 +340,23 @@ class PartitionQueue:
             batch.room -= size
         return batch, index, sealed
 
+    def place(self, batch: Batch, records: list[Record], record: Record) -> int:
+        """The place of a record that was appended to the records of a batch without the lock; -1 if it came
+        after the batch was settled, and is not sent with it."""
+        with self.lock:
+            if batch is not self.open:
+                batch.settle()
+            count = batch.count or len(records)
+        return next((index for index in range(count) if records[index] is record), -1)
+
     def _seal(self) -> Batch:
         batch = self.open
-        batch.count = len(batch.records)
         batch.size = max(self.batch_size - batch.room, BATCH_HEADER)
         fresh = Batch(self, self.batch_size)
         # Python looks for signals after calls, so these two lines happen both or not at all.
         self.open = fresh
         self.sealed.append(batch)
+        batch.settle()
         return batch
 
     @property

@@ -1,7 +1,7 @@
 """``KafkaProducer``: kafka-python's producer over a broker in this process, or over TCP.
 
 Only :meth:`KafkaProducer.send` runs for every record, in the caller's thread: checks, serializers,
-partition, and one append under the partition's lock. Everything that happens once for a batch is
+partition, and one append. Everything that happens once for a batch is
 elsewhere: batches and their encoding in :mod:`compat.kafka.producer._batches`, the batches of all partitions
 in :mod:`compat.kafka.producer._accumulator`, the green thread that hands them to the broker in
 :mod:`compat.kafka.producer._sender`. Topics that are not known yet and partitions that the program chooses
@@ -17,7 +17,6 @@ import atexit
 import logging
 import os
 import threading
-from random import random
 from typing import Any, ClassVar
 
 import kafka.producer.kafka as _theirs
@@ -188,7 +187,7 @@ class KafkaProducer:
                 return failed_future(topic, partition, error, (key_size, value_size, header_size))
         if partition is None and self._partitions_itself:
             if key_bytes is None:
-                queue = known.queues[int(random() * known.count)]
+                queue = known.any_queue()
             else:
                 queue = known.queue_of_key(key_bytes) or known.hash_key(key_bytes)
         else:
@@ -208,17 +207,18 @@ class KafkaProducer:
         elif type(timestamp_ms) is not int or timestamp_ms not in _TIMESTAMPS:
             raise TypeError(timestamp_ms)
 
-        with queue.lock:
-            batch = queue.open
-            records = batch.records
-            index = len(records)
-            if index and batch.room >= size:
-                records.append((timestamp_ms, key_bytes, value_bytes, headers or ()))
-                batch.room -= size
-            else:
-                index = 0
-        if not index:
-            record = (timestamp_ms, key_bytes, value_bytes, headers or ())
+        record = (timestamp_ms, key_bytes, value_bytes, headers or ())
+        batch = queue.open
+        records = batch.records
+        index = len(records)
+        if index and batch.room >= size:  # without the lock: see compat.kafka.producer._batches
+            records.append(record)
+            batch.room -= size
+            if batch is not queue.open or records[index] is not record:
+                index = queue.place(batch, records, record)
+                if index < 0:
+                    batch, index = self._accumulator.append(queue, record, size)
+        else:
             batch, index = self._accumulator.append(queue, record, size)
 
         # What RecordFuture(batch, (...)) does, without the call.

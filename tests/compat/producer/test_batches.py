@@ -90,6 +90,47 @@ def test_a_batch_that_another_thread_encodes_is_left_to_it_for_a_while(
     assert queue.take_sealed() is batch
 
 
+def test_a_record_that_joined_before_its_batch_was_settled_is_sent_with_it(queue: PartitionQueue) -> None:
+    batch, _, _ = queue.append(RECORD, SIZE)
+    records, mine = batch.records, (7, None, b"mine", ())
+    records += [(6, None, b"another thread's", ()), mine]  # as send() does, without the lock
+    assert queue.place(batch, records, mine) == 2  # the batch is open
+    queue.seal_open()
+    assert queue.place(batch, records, mine) == 2  # ... and now sealed
+    taken = queue.take_sealed()
+    assert taken is batch and taken.content is not None
+    assert decode_batch(taken.content).timestamps == [1, 6, 7]
+    assert queue.place(batch, records, mine) == 2  # ... and encoded
+
+
+def test_a_record_that_came_after_its_batch_was_settled_is_not_sent_with_it(queue: PartitionQueue) -> None:
+    batch, _, _ = queue.append(RECORD, SIZE)
+    records, late = batch.records, (7, None, b"late", ())
+    queue.seal_open()
+    records.append(late)
+    assert queue.place(batch, records, late) == -1
+    taken = queue.take_sealed()
+    assert taken is batch and taken.count == 1 and taken.content is not None
+    assert decode_batch(taken.content).timestamps == [1]
+
+
+def test_a_batch_whose_sealing_was_interrupted_is_settled_by_the_one_that_encodes_it(
+    queue: PartitionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch, _, _ = queue.append(RECORD, SIZE)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(_batches.Batch, "settle", interrupted)
+        queue.seal_open()
+    records, late = batch.records, (7, None, b"late", ())
+    records.append(late)
+    assert queue.take_sealed() is batch and batch.count == 2
+    assert queue.place(batch, records, late) == 1
+
+
+def interrupted(batch: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_batches_that_are_put_back_come_first_and_in_their_order(queue: PartitionQueue) -> None:
     first, second = filled(queue, 1), filled(queue, 2)
     queue.append(RECORD, SIZE)

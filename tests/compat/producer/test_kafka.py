@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any
 
 import kafka.codec
 import pytest
@@ -174,6 +177,33 @@ def test_eight_threads_share_a_producer(new_producer: Producers, new_consumer: C
         thread, number = map(int, record.value.split())
         seen.setdefault(thread, []).append(number)
     assert seen == {thread: list(range(2000)) for thread in range(8)}
+
+
+def test_each_future_tells_the_place_of_its_own_record_however_threads_take_turns(
+    new_producer: Producers, new_consumer: Consumers
+) -> None:
+    producer = new_producer(batch_size=400)  # ten records: most of the time somebody seals a batch
+    usual = sys.getswitchinterval()
+    told: dict[bytes, Any] = {}
+
+    def send(thread: int) -> None:
+        for number in range(1500):
+            value = b"%d %d" % (thread, number)
+            told[value] = producer.send("t", value)
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(4)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(100)
+    finally:
+        sys.setswitchinterval(usual)
+    producer.flush()
+    consumer = new_consumer("t", auto_offset_reset="earliest")
+    stored = {record.value: record.offset for record in islice(consumer, len(told))}
+    assert stored == {value: future.get(0).offset for value, future in told.items()}
 
 
 def test_threads_that_send_during_close_lose_nothing_they_were_promised(new_producer: Producers) -> None:
