@@ -28,6 +28,7 @@ from dafka.commit.retention import CHECK_INTERVAL
 from dafka.hub.dropped import when_dropped
 from dafka.hub.hub import get_hub
 from dafka.log import Durability, OnDamage
+from dafka.mesh import metrics_port
 from dafka.mesh.address import TowerLike
 from dafka.security.acls.options import ServerAcls
 from dafka.security.keys import KeyFolder
@@ -221,6 +222,13 @@ class Broker:
             return {**node, **listener, **zper, "discarded": self.discarded}
 
         return self._hub.run(read)
+
+    def announce_metrics(self, port: int) -> None:
+        """Tell who looks at the mesh that these are served at this port of the broker's host, by HTTP. A
+        broker that has not joined a mesh has nobody to tell."""
+        core = self._state().core
+        if core.joined is not None:
+            self._hub.run(metrics_port.announce, core.joined, port)
 
     @property
     def discarded(self) -> dict[str, int]:

@@ -184,7 +184,7 @@ def broker(
         here = connect(running.bootstrap_servers)
         health = partial(health_of, running)
         series = SeriesCache(partial(series_of, here))
-        with metrics.of("broker", running.metrics, health, series):
+        with metrics.of("broker", running.metrics, health, series, running.announce_metrics):
             notify(READY, f"STATUS=serving {_addresses(running)}")
             wait_for_signal(alive=hub_turns)
 

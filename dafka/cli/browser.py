@@ -18,6 +18,7 @@ from dafka.security.tls import ServerTls
 
 if TYPE_CHECKING:
     from dafka.console import ConsoleOptions, SchemaRegistry
+    from dafka.overlay.node.connections.tls import Secured
 
 
 @click.command()
@@ -59,6 +60,12 @@ if TYPE_CHECKING:
 @click.option(
     "--zper", multiple=True, metavar="tcp://HOST:PORT", help="Show ZPER: a ZPController; repeatable."
 )
+@click.option(
+    "--metrics",
+    multiple=True,
+    metavar="http://HOST:PORT",
+    help="Show the metrics of a tower, its --metrics-port; repeatable. Nodes of the mesh announce theirs.",
+)
 @at_cluster
 def console(
     listen: str,
@@ -74,9 +81,12 @@ def console(
     overlay: tuple[str, ...],
     overlay_tls: bool,
     zper: tuple[str, ...],
+    metrics: tuple[str, ...],
     cluster: Cluster,
 ) -> None:
     """Show a cluster in a browser: this broker, or Apache Kafka; and the mesh, overlay and ZPER around it.
+
+    A mesh, overlay or ZPER that is named without --bootstrap-servers is shown alone.
 
     With --login the listener named is one with SASL; -X security.protocol=SSL says that it has TLS.
     """
@@ -87,13 +97,17 @@ def console(
 
     tower = None if sub is None or pub is None else towers(sub, pub)
     try:
-        networks = NetworkOptions(tower, bind, keys, overlay, "anonymous" if overlay_tls else None, zper)
+        secured: Secured = "anonymous" if overlay_tls else None
+        networks = NetworkOptions(tower, bind, keys, overlay, secured, zper, metrics)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     options = replace(options, networks=networks)
 
     with ended_by_signal():
-        if login is None:
+        if login is None and not cluster.is_named and not networks.is_empty:
+            with Console(None, options) as running:
+                _run(running.url)
+        elif login is None:
             with cluster.connect() as connection, Console(connection, options) as running:
                 _run(running.url)
         else:

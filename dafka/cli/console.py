@@ -103,7 +103,7 @@ def produce(
             **mesh,
         )
     if producer is not None:
-        with metrics.of("producer", producer.metrics):
+        with metrics.of("producer", producer.metrics, announce=producer.announce_metrics):
             _send_and_wait(producer, lines, 0.0 if terminate_unacked else timeout)
 
 
@@ -251,7 +251,7 @@ def consume(
         _consumer(
             topic, positions, offset_reset=reset, start=starts, latest_only=latest_only, **mesh
         ) as consumer,
-        metrics.of("consumer", consumer.metrics),
+        metrics.of("consumer", consumer.metrics, announce=consumer.announce_metrics),
     ):
         while left is None or left > 0:
             records = consumer.poll(timeout=1.0, max_records=min(1000, left or 1000))

@@ -89,5 +89,5 @@ def store(
     by_topic: dict[str | bytes, Retention] = dict(topic_retention)
     with ended_by_signal(), Store(folder, topic_retention=by_topic, **log_options, **mesh) as running:
         click.echo(f"store: {running.address} in {folder}", err=True)
-        with metrics.of("store", running.metrics):
+        with metrics.of("store", running.metrics, announce=running.announce_metrics):
             wait_for_signal()

@@ -26,12 +26,18 @@ class Metrics:
         read: Callable[[], Mapping[str, Any]],
         health: Health | None = None,
         series: Series = tuple,
+        announce: Callable[[int], None] | None = None,
     ) -> Iterator[None]:
-        """Serve what ``read()``, ``health()`` and ``series()`` return for the block, and say where."""
+        """Serve what ``read()``, ``health()`` and ``series()`` return for the block, and say where.
+
+        ``announce``: tells the mesh of the port.
+        """
         if self._server is None:
             yield
             return
         with self._server.serving(kind, read, health, series):
+            if announce is not None:
+                announce(self._server.port)
             click.echo(f"metrics: http://{self._host}:{self._server.port}/metrics", err=True)
             yield
 

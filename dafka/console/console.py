@@ -16,14 +16,15 @@ from dafka.hub.hub import get_hub
 class Console:
     """A console of any cluster, from now on until :meth:`close`; a context manager. Any thread.
 
-    ``connection`` is a :func:`dafka.broker.connect` to the cluster, which stays the caller's. With
-    ``accounts`` everybody logs in with an account of the broker, and no connection is needed. Raises OSError
-    if it cannot listen, and TlsError.
+    ``connection`` is a :func:`dafka.broker.connect` to the cluster, which stays the caller's; None: only what
+    ``options.networks`` names is shown. With ``accounts`` everybody logs in with an account of the broker,
+    and no connection is needed. Raises OSError if it cannot listen, ValueError if there is nothing to show,
+    and TlsError.
     """
 
     def __init__(
         self,
-        connection: Connection | None,
+        connection: Connection | None = None,
         options: ConsoleOptions | None = None,
         accounts: Accounts | None = None,
     ) -> None:
@@ -31,8 +32,10 @@ class Console:
         options.warn_if_open()
         self._doors: Doors
         if accounts is None:
-            if connection is None:
-                raise ValueError("a console needs a connection, or accounts to make connections with")
+            if connection is None and options.networks.is_empty:
+                raise ValueError(
+                    "a console needs a connection, accounts to make connections with, or networks"
+                )
             self._doors = OpenDoors(connection, writes=options.writes, hosts=options.names)
         else:
             self._doors = AccountDoors(get_hub(), accounts, writes=options.writes, hosts=options.names)

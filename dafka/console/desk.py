@@ -17,7 +17,7 @@ from dafka.console import limits
 from dafka.console.decoding.decoder import Decoder
 from dafka.console.decoding.options import SchemaRegistry
 from dafka.console.decoding.registry import Registry
-from dafka.console.errors import BusyError
+from dafka.console.errors import BusyError, NoBrokerError
 from dafka.console.networks.networks import Networks
 
 
@@ -34,22 +34,33 @@ class Bounds:
 
 
 class Desk:
-    """A broker as whoever asks may use it."""
+    """A broker as whoever asks may use it. Without one, what needs it raises NoBrokerError."""
 
     def __init__(
         self,
-        connection: Connection,
+        connection: Connection | None,
         bounds: Bounds,
         *,
         writes: bool,
         user: str | None,
         networks: Networks | None = None,
     ) -> None:
-        self._connection = connection
+        self._connected = connection
         self._bounds = bounds
         self.writes = writes
         self.user = user
         self.networks = Networks() if networks is None else networks
+
+    @property
+    def has_broker(self) -> bool:
+        """Whether there is one."""
+        return self._connected is not None
+
+    @property
+    def _connection(self) -> Connection:
+        if self._connected is None:
+            raise NoBrokerError("this console was started without a Kafka: --bootstrap-servers names one")
+        return self._connected
 
     @property
     def broker(self) -> Any:

@@ -40,12 +40,14 @@ class Doors(ABC):
         self.hosts = hosts
 
     @abstractmethod
-    def enter(self, token: str | None) -> tuple[Connection, str | None]:
-        """The connection for who asks, and the name of the account. Raises NotLoggedInError."""
+    def enter(self, token: str | None) -> tuple[Connection | None, str | None]:
+        """The connection for who asks, if there is a broker, and the name of the account.
+
+        Raises NotLoggedInError."""
 
     @abstractmethod
     def check(self) -> None:
-        """Raise KafkaError if the broker does not answer."""
+        """Raise KafkaError if there is a broker and it does not answer."""
 
     def log_in(self, user: str, password: str) -> str:
         """The token of a new session. Raises NotLoggedInError for a wrong name or password."""
@@ -61,17 +63,18 @@ class Doors(ABC):
 
 
 class OpenDoors(Doors):
-    """Everybody uses the console's own connection."""
+    """Everybody uses the console's own connection, if there is a broker."""
 
-    def __init__(self, connection: Connection, *, writes: bool, hosts: frozenset[str]) -> None:
+    def __init__(self, connection: Connection | None, *, writes: bool, hosts: frozenset[str]) -> None:
         super().__init__(writes=writes, hosts=hosts)
         self._connection = connection
 
-    def enter(self, token: str | None) -> tuple[Connection, str | None]:
+    def enter(self, token: str | None) -> tuple[Connection | None, str | None]:
         return self._connection, None
 
     def check(self) -> None:
-        self._connection.call("metadata", ())
+        if self._connection is not None:
+            self._connection.call("metadata", ())
 
 
 class Accounts(NamedTuple):

@@ -33,6 +33,13 @@ class NotThereError(ApiError):
     code = "not-found"
 
 
+class NoBrokerError(ApiError):
+    """This console shows a mesh, an overlay or ZPER without a Kafka."""
+
+    status = 501
+    code = "no-broker"
+
+
 class BusyError(ApiError):
     """As much as the console does at a time is under way already."""
 

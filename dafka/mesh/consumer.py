@@ -17,7 +17,7 @@ from itertools import chain, islice
 from typing import Any
 
 from dafka.hub.hub import Hub, Waiter, get_hub
-from dafka.mesh import limits
+from dafka.mesh import limits, metrics_port
 from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, topic_name
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
 from dafka.mesh.inbox import AllRuns, Inbox, NewestRuns
@@ -160,6 +160,10 @@ class Consumer:
         :mod:`dafka.mesh.metrics`."""
         return self._hub.run(self._node.metrics)
 
+    def announce_metrics(self, port: int) -> None:
+        """Tell who looks at the mesh that these are served at this port of the consumer's host, by HTTP."""
+        self._hub.run(metrics_port.announce, self._node, port)
+
     def close(self) -> None:
         """Leave the mesh. Iterations end; records not yet taken are dropped. Closing twice is allowed.
 
@@ -272,10 +276,10 @@ class ConsumerNode(Node):
         self._lost = 0
         self._behind = 0.0  # when published records may last have waited, while that is of interest
         self._taken_records = self._taken_bytes = 0  # touched by the user's thread only
-        self._endpoint = Endpoint.shared(hub, options)
-        role.know_stores(self._endpoint.stores)
+        self.endpoint = Endpoint.shared(hub, options)
+        role.know_stores(self.endpoint.stores)
         self._carry(role.start())
-        self._endpoint.attach(self)
+        self.endpoint.attach(self)
         self._carry(role.set_room(time.monotonic(), limits.ROOM_RECORDS, limits.ROOM_BYTES))
 
     # -- the user's thread ----------------------------------------------------------------------
@@ -325,7 +329,7 @@ class ConsumerNode(Node):
             "lag": role.lag,
             "inbox_records": self._records,
             "inbox_bytes": self._bytes,
-            **self._endpoint.metrics(),
+            **self.endpoint.metrics(),
         }
 
     def subscribe(self, topic: bytes) -> None:
@@ -339,7 +343,7 @@ class ConsumerNode(Node):
 
     def on_command(self, command: Command) -> None:
         now = time.monotonic()
-        unread = type(command) is Claim and self._endpoint.is_behind(self)
+        unread = type(command) is Claim and self.endpoint.is_behind(self)
         if unread:
             self._behind = now
         self._carry(self._role.receive(now, command, unread=unread))
@@ -349,9 +353,9 @@ class ConsumerNode(Node):
 
     def tick(self, now: float) -> None:
         self._carry(self._role.tick(now))
-        self._endpoint.resume(self)
+        self.endpoint.resume(self)
         if self._role.has_reclaimed:
-            if self._endpoint.is_behind(self):
+            if self.endpoint.is_behind(self):
                 self._behind = now
             elif now - self._behind > limits.LANE_READ_UP_SECONDS:
                 self._role.read_up()
@@ -361,7 +365,7 @@ class ConsumerNode(Node):
         if self.closed:
             return
         self.closed = True
-        self._endpoint.detach(self)
+        self.endpoint.detach(self)
         self._wake()
 
     def _give_room(self, records: int, size: int) -> None:
@@ -373,7 +377,7 @@ class ConsumerNode(Node):
         if not self.closed:
             room = max(0, limits.ROOM_RECORDS - self._records), max(0, limits.ROOM_BYTES - self._bytes)
             self._carry(self._role.set_room(time.monotonic(), *room))
-            self._endpoint.resume(self)
+            self.endpoint.resume(self)
 
     def _carry(self, outputs: Iterable[Any]) -> Run | None:
         """Carry out what the role says; what it has no room for."""
@@ -406,7 +410,7 @@ class ConsumerNode(Node):
             else:
                 to_publish.append(output)
         if to_publish:
-            self._endpoint.publish(self, to_publish)
+            self.endpoint.publish(self, to_publish)
         if delivered:
             self._wake()
         # The role takes what was replaced for what still waits, until it is told of the room anew.

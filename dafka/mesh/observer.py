@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from dafka.hub.hub import Hub, Waiter, get_hub
 from dafka.hub.turns import Pace
-from dafka.mesh import limits
+from dafka.mesh import limits, metrics_port
 from dafka.mesh.address import TowerLike
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
 from dafka.mesh.transport import Speaker
@@ -41,6 +41,8 @@ class Seen(NamedTuple):
     """Subscriptions that tell of nodes: those that begin with W, L and K."""
     here: dict[bytes, set[bytes]]
     """The nodes of the same endpoint, with the topics whose records they hear."""
+    metrics: Mapping[bytes, int] = {}
+    """At which port of its host each node serves its metrics, of those that have told."""
 
 
 class Observer:
@@ -144,7 +146,8 @@ class _ObserverNode(Node):
             if node.known_as
         }
         prefixes = endpoint.prefixes(b"WLK")
-        return Seen(endpoint.options.towers, endpoint.hears_tower, endpoint.known, prefixes, here)
+        ports = metrics_port.announced(endpoint.prefixes(metrics_port.ID))
+        return Seen(endpoint.options.towers, endpoint.hears_tower, endpoint.known, prefixes, here, ports)
 
     def metrics_of(self, address: bytes) -> dict[str, Any] | None:
         for node in self.endpoint.nodes:

@@ -17,7 +17,7 @@ from weakref import WeakSet, WeakValueDictionary
 from gevent import monkey
 
 from dafka.hub.hub import get_hub
-from dafka.mesh import limits
+from dafka.mesh import limits, metrics_port
 from dafka.mesh.address import TowerLike, check_topic, topic_name
 from dafka.mesh.batch_producer import BatchProducerNode
 from dafka.mesh.endpoint import node_options
@@ -225,6 +225,10 @@ class Producer:
         """Counters and gauges of this producer and of its endpoint, by the names in
         :mod:`dafka.mesh.metrics`."""
         return self._hub.run(self._node.metrics)
+
+    def announce_metrics(self, port: int) -> None:
+        """Tell who looks at the mesh that these are served at this port of the producer's host, by HTTP."""
+        self._hub.run(metrics_port.announce, self._node, port)
 
     def flush(self, timeout: float | None = None) -> None:
         """Send everything now and wait until ``min_stores`` stores have acknowledged it.

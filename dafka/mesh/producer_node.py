@@ -116,11 +116,11 @@ class ProducerNode(Node):
         self._asking_since = time.monotonic()
         self._rivals: set[bytes] = set()  # that were logged
         self._progress = Changes()
-        self._endpoint = Endpoint.shared(hub, options)
-        role.know_stores(self._endpoint.stores)
+        self.endpoint = Endpoint.shared(hub, options)
+        role.know_stores(self.endpoint.stores)
         self.listened_topic = role.topic
-        self._endpoint.publish(self, role.start())
-        self._endpoint.attach(self)
+        self.endpoint.publish(self, role.start())
+        self.endpoint.attach(self)
 
     # -- from any thread ------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class ProducerNode(Node):
     def unstored(self) -> int:
         """Records handed over that some connected store has not acknowledged."""
         role = self._role
-        return role.unstored + (len(self.pending) if self._endpoint.stores.present else 0)
+        return role.unstored + (len(self.pending) if self.endpoint.stores.present else 0)
 
     def _drain(self) -> None:
         self.signalled = False
@@ -207,10 +207,10 @@ class ProducerNode(Node):
             if self._retains_enough():
                 role.forget(-1)  # a million records without any content
         if pending and not self.closed and not self._retains_enough():
-            if self._endpoint.congested:
-                self._endpoint.when_clear(self.drain)
+            if self.endpoint.congested:
+                self.endpoint.when_clear(self.drain)
             elif contents := self._next_contents():
-                self._endpoint.publish(self, (role.publish(time.monotonic(), contents),))
+                self.endpoint.publish(self, (role.publish(time.monotonic(), contents),))
                 self.sleeps_until = role.next_tick
                 self._progressed()
                 if pending:
@@ -264,7 +264,7 @@ class ProducerNode(Node):
             "pending_bytes": self.sent_bytes - self.drained_bytes,
             "retained_records": role.next_sequence - role.first_retained,
             "retained_bytes": role.retained_bytes,
-            **self._endpoint.metrics(),
+            **self.endpoint.metrics(),
         }
 
     def on_command(self, command: Command) -> None:
@@ -284,17 +284,17 @@ class ProducerNode(Node):
             )
         if type(command) is Fetch and outputs:
             self._answered += 1
-        self._endpoint.publish(self, outputs)
+        self.endpoint.publish(self, outputs)
         self._look_at_claim(time.monotonic())
         self._progressed()
         if self.pending:
             self.signal()
 
     def on_run(self, run: Run) -> None:
-        self._endpoint.publish(self, self._role.receive_run(time.monotonic(), run))
+        self.endpoint.publish(self, self._role.receive_run(time.monotonic(), run))
 
     def on_subscription(self, prefix: bytes) -> None:
-        self._endpoint.publish(self, self._role.peer_subscribed(time.monotonic(), prefix))
+        self.endpoint.publish(self, self._role.peer_subscribed(time.monotonic(), prefix))
 
     def roused(self, now: float) -> None:
         self._role.listened_to(now)
@@ -303,7 +303,7 @@ class ProducerNode(Node):
     def tick(self, now: float) -> None:
         outputs = self._role.tick(now)
         if outputs:
-            self._endpoint.publish(self, outputs)
+            self.endpoint.publish(self, outputs)
         self._look_at_claim(now)
         self.sleeps_until = self._role.next_tick
 
@@ -391,6 +391,6 @@ class ProducerNode(Node):
     def close(self) -> None:
         self.closed = True
         if self.failed is None:
-            self._endpoint.publish(self, self._role.leave())
-        self._endpoint.detach(self)
+            self.endpoint.publish(self, self._role.leave())
+        self.endpoint.detach(self)
         self._wake()

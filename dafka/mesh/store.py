@@ -21,6 +21,7 @@ from dafka.hub.hub import Hub, get_hub
 from dafka.hub.turns import Pace
 from dafka.log import Durability, Log, LogPartition, OnDamage, shapes
 from dafka.log.limits import NAME_BYTES
+from dafka.mesh import metrics_port
 from dafka.mesh.address import TowerLike, check_address, check_topic, new_address
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, node_options
 from dafka.mesh.store_node import StoreNode
@@ -93,6 +94,10 @@ class Store:
         """Counters and gauges of this store and of its endpoint, by the names in
         :mod:`dafka.mesh.metrics`."""
         return self._hub.run(self._node.metrics)
+
+    def announce_metrics(self, port: int) -> None:
+        """Tell who looks at the mesh that these are served at this port of the store's host, by HTTP."""
+        self._hub.run(metrics_port.announce, self._node, port)
 
     def close(self) -> None:
         """Commit what has arrived, leave the mesh and close the folder."""

@@ -53,20 +53,23 @@ def test_an_address_that_cannot_be_is_refused() -> None:
     assert "listen='8080' is not HOST:PORT" in refused("console", "--listen", "8080").stderr
 
 
-def test_what_is_around_a_cluster_is_shown(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kafka", [True, False], ids=["with-kafka", "alone"])
+def test_mesh_overlay_and_zper_are_shown(tmp_path: Path, kafka: bool) -> None:
     with (
         TestBroker(zper=ZperOptions()) as broker,
         Tower() as tower,
         Store(tmp_path / "store", tower=tower) as store,
         Endpoint(listen="127.0.0.1:0") as endpoint,
         running(
-            *("console", "--bootstrap-servers", broker.bootstrap_servers, "--listen", "127.0.0.1:0"),
+            *("console", "--listen", "127.0.0.1:0"),
+            *(("--bootstrap-servers", broker.bootstrap_servers) if kafka else ()),
             *("--sub", tower.addresses[0], "--pub", tower.addresses[1], "--overlay", endpoint.address),
             *("--zper", broker.zper.controller_address),
         ) as program,
     ):
         client = console_of(program)
-        assert client.get("/api/networks") == {"mesh": True, "overlay": True, "zper": True}
+        networks = {"mesh": True, "overlay": True, "zper": True}
+        assert client.get("/api/networks") == {"kafka": kafka, **networks}
         assert client.get("/api/zper")["controllers"][0]["error"] is None
         assert client.get("/api/overlay")["connected"]
         while store.address not in {one["address"] for one in client.get("/api/mesh")["nodes"]}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
+from urllib.parse import urlsplit
 
 import pytest
 from console.asking import SECONDS, Client
@@ -114,14 +115,18 @@ def context(browser, shared):
     context.close()
 
 
+def _is_own(request):
+    """Whether a page asks for something where it came from."""
+    return request.is_navigation_request() or urlsplit(request.url)[:2] == urlsplit(request.frame.url)[:2]
+
+
 @pytest.fixture
-def page(context, shared, read_only):
+def page(context):
     page = context.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
-    own = (shared.console, read_only.url)
-    page.on("request", lambda one: None if one.url.startswith(own) else problems.append(one.url))
+    page.on("request", lambda one: None if _is_own(one) else problems.append(one.url))
     yield page
     page.close()
     assert [one for one in problems if not one.startswith(("data:", "Failed to load resource"))] == []

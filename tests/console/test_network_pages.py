@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 from console.asking import SECONDS
 
 from dafka import Consumer, Producer, Store
-from dafka.console import ConsoleOptions, NetworkOptions
+from dafka.console import Console, ConsoleOptions, NetworkOptions
 from dafka.overlay import Endpoint
 from dafka.testing import TestBroker
 from dafka.zper import Reader, Writer, ZperOptions
@@ -120,6 +121,15 @@ def test_what_is_not_connected_has_no_page(page, read_only, overlay):
     expect(page.get_by_role("link", name="Rights")).to_be_visible()
     for name in ("Mesh", "Overlay", "ZPER"):
         expect(page.get_by_role("link", name=name)).to_have_count(0)
+
+
+def test_without_a_kafka_only_the_networks_have_pages(page, overlay):
+    with Console(options=ConsoleOptions(networks=NetworkOptions(overlay=[overlay[0].address]))) as console:
+        page.goto(console.url)
+        expect(page.get_by_role("heading", name="Overlay")).to_be_visible()
+        expect(page.get_by_role("navigation").get_by_role("link")).to_have_text(["Overlay"])
+        page.goto(console.url + "topics")
+        expect(page.get_by_role("alert")).to_have_text(re.compile("started without a Kafka"))
 
 
 @pytest.mark.skipif(AXE is None, reason="DAFKA_TEST_AXE names the file axe.min.js of axe-core")

@@ -66,7 +66,7 @@ def test_malformed_frames_are_discarded_and_counted_and_what_follows_is_heard():
         ):
             peer.send_frames(frames)
         assert [record.value for record in consumer.poll(100.0)] == [b"good"]
-        discarded = consumer._node._endpoint.discarded
+        discarded = consumer._node.endpoint.discarded
         assert sum(discarded.values()) == 6, discarded
 
 
@@ -209,20 +209,20 @@ def test_an_interface_that_is_not_there_is_named():
 def test_closing_twice_does_not_touch_the_endpoint_of_those_that_came_after():
     with Tower() as tower:
         first = Consumer(["hello"], tower=tower)
-        old = first._node._endpoint
+        old = first._node.endpoint
         first.close()
         with Consumer(["hello"], tower=tower) as second:
-            new = second._node._endpoint
+            new = second._node.endpoint
             assert new is not old
             get_hub().run(old.detach, first._node)
             with Consumer(["hello"], tower=tower) as third:
-                assert third._node._endpoint is new
+                assert third._node.endpoint is new
 
 
 def test_a_node_that_has_left_says_nothing_any_more(caplog):
     with Tower() as tower, Consumer(["other"], tower=tower) as staying:
         consumer = Consumer(["hello"], tower=tower)
-        node, endpoint = consumer._node, consumer._node._endpoint
+        node, endpoint = consumer._node, consumer._node.endpoint
         consumer.close()
         before = staying.metrics()["endpoint_subscriptions"]
         get_hub().run(node.subscribe, b"late")
@@ -250,7 +250,7 @@ def test_a_consumer_that_leaves_takes_its_subscriptions_back():
 
 def test_clocks_end_with_the_nodes_they_are_for():
     with Tower() as tower, Consumer(["hello"], tower=tower) as consumer:
-        endpoint = consumer._node._endpoint
+        endpoint = consumer._node.endpoint
         for number in range(5):
             Producer("hello", tower=tower, min_stores=0, head_interval=0.02 + number / 1000).close()
         until(lambda: endpoint._ticking.intervals == [0.1])
@@ -264,7 +264,7 @@ def test_a_peer_may_be_named_by_its_host():
     ):
         producer.send(b"value")
         assert [record.value for record in consumer.poll(100)] == [b"value"]
-        assert any(b"localhost" in peer for peer in consumer._node._endpoint.peers)
+        assert any(b"localhost" in peer for peer in consumer._node.endpoint.peers)
 
 
 def test_a_tower_that_is_not_there_is_said_in_the_log_once(caplog):

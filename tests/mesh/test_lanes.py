@@ -49,7 +49,7 @@ def take(consumer: Consumer, count: int) -> list[int]:
 
 def leave_the_silent(consumer: Consumer) -> None:
     """Have the time be over for peers that have not beaconed lately."""
-    role = consumer._node._endpoint._beaconing._role
+    role = consumer._node.endpoint._beaconing._role
     role._timeout, before = 0.0, role._timeout
     until(lambda: consumer.metrics()["endpoint_peers"] == 0)
     role._timeout = before
@@ -169,7 +169,7 @@ def test_what_waits_for_a_consumer_is_not_taken_when_the_next_producer_numbers_i
         Consumer(["hello"], tower=tower, **PATIENT) as consumer,
     ):
         peer.meet(b"Mhello", b"Hhello", b"C")
-        peer.be_heard(consumer._node._endpoint)  # or it would not hear the END
+        peer.be_heard(consumer._node.endpoint)  # or it would not hear the END
         publish(peer, 0, 200)
         until(lambda: consumer.metrics()["inbox_records"] == 50)
         peer.send(Claim(PARTITION, b"1" * 32, TOPIC, 0, numbering=False))

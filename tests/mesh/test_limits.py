@@ -104,7 +104,7 @@ def test_what_the_queue_between_local_nodes_drops_is_repaired(monkeypatch):
         Producer("hello", tower=tower, min_stores=0, head_interval=0.1) as producer,
         Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
     ):
-        endpoint = consumer._node._endpoint
+        endpoint = consumer._node.endpoint
         largest = 0
         for number in range(2000):
             producer.send(b"%0100d" % number)
@@ -155,7 +155,7 @@ def test_partitions_that_do_not_exist_hold_up_no_stream(tmp_path):
 def test_who_subscribes_to_what_no_topic_can_be_is_cut_off(octets):
     """Every octet of a subscription costs its publisher about fifty."""
     with Tower() as tower, Producer("hello", tower=tower, min_stores=0) as producer:
-        endpoint = producer._node._endpoint
+        endpoint = producer._node.endpoint
         node = f"tcp://127.0.0.1:{endpoint.port}"
         for address in (tower.addresses[1], node):
             with zmq.Context() as context, context.socket(zmq.SUB) as socket:
@@ -171,7 +171,7 @@ def test_who_subscribes_to_what_no_topic_can_be_is_cut_off(octets):
 
 def test_beacons_of_peers_that_have_no_place_in_the_table_are_counted():
     with Tower() as tower, Consumer(["hello"], tower=tower) as consumer, Peer(tower.addresses) as peer:
-        role = consumer._node._endpoint._beaconing._role
+        role = consumer._node.endpoint._beaconing._role
         role._limits = DEFAULT_LIMITS._replace(peers=0)
         peer.until(lambda: consumer.metrics()["discarded"].get("peer-table", 0) > 1)
         assert consumer.metrics()["endpoint_peers"] == 0
@@ -181,7 +181,7 @@ def test_a_peer_whose_name_changes_all_the_time_is_looked_up_once_at_a_time(monk
     released = threading.Event()
     monkeypatch.setattr("dafka.mesh.beaconing.sockets.getaddrinfo", lambda *_: released.wait(30) and [])
     with Tower() as tower, Consumer(["hello"], tower=tower) as consumer:
-        beaconing = consumer._node._endpoint._beaconing
+        beaconing = consumer._node.endpoint._beaconing
         keep, kept = beaconing._hub.keep, []
         monkeypatch.setattr(beaconing._hub, "keep", lambda *call: kept.append(keep(*call)) or kept[-1])
 

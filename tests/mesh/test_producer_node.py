@@ -23,13 +23,13 @@ def producer() -> Iterator[Producer]:
 def published(node: ProducerNode, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     """The runs that the node publishes from now on."""
     runs: list[Run] = []
-    publish = node._endpoint.publish
+    publish = node.endpoint.publish
 
     def note(origin: object, outputs: list[Run]) -> None:
         runs.extend(output for output in outputs if isinstance(output, Run))
         publish(node, outputs)
 
-    monkeypatch.setattr(node._endpoint, "publish", note)
+    monkeypatch.setattr(node.endpoint, "publish", note)
     return runs
 
 
@@ -68,8 +68,8 @@ def test_while_the_nodes_of_this_process_are_behind_nothing_is_published(produce
     runs = published(node, monkeypatch)
     waiting: list[Callable[[], object]] = []
     congested = [True]
-    monkeypatch.setattr(type(node._endpoint), "congested", property(lambda _: congested[0]))
-    monkeypatch.setattr(node._endpoint, "when_clear", waiting.append)
+    monkeypatch.setattr(type(node.endpoint), "congested", property(lambda _: congested[0]))
+    monkeypatch.setattr(node.endpoint, "when_clear", waiting.append)
     hand_over(node, b"value")
     until(lambda: waiting)
     assert runs == []

@@ -110,7 +110,7 @@ def test_store_fetches_from_the_producer_and_serves_when_the_producer_is_gone(tm
 def meet(peer: Peer, consumer: Consumer) -> None:
     """Both peers are connected to each other: the peer's subscription to everything has arrived too."""
     peer.meet()
-    peer.be_heard(consumer._node._endpoint)
+    peer.be_heard(consumer._node.endpoint)
 
 
 def wait_until_published(producer: Producer) -> None:

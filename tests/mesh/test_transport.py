@@ -122,12 +122,12 @@ def test_a_peer_that_does_not_read_loses_what_finds_no_room_and_nobody_else_does
         Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
     ):
         until(lambda: producer.send(b"first") >= 0 and consumer.poll(0.1))
-        port = producer._node._endpoint.port
+        port = producer._node.endpoint.port
         with socket.create_connection(("127.0.0.1", port)) as stuck:
             stuck.sendall(b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"NULL".ljust(20, b"\0") + bytes(32))
             ready = b"\x05READY\x0bSocket-Type\x00\x00\x00\x03SUB"
             stuck.sendall(bytes((4, len(ready))) + ready + b"\x04\x0b\x09SUBSCRIBEM")
-            until(lambda: b"M" in producer._node._endpoint._heard)
+            until(lambda: b"M" in producer._node.endpoint._heard)
             count = 0
             while not producer.metrics()["endpoint_dropped"]:
                 count += 1

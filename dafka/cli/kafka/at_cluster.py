@@ -11,6 +11,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from dafka.cli.where import FILE, opened
 from dafka.security.client_properties import NAMES, client_security, read_properties
@@ -27,9 +28,13 @@ _ADDRESS = re.compile(r"(?:\w+://)?(?:[^\s:/\[\]]+|\[[0-9a-fA-F:.]+\])(?::(\d{1,
 class Cluster:
     """The cluster that the options of a command name."""
 
-    def __init__(self, servers: str, properties: dict[str, str]) -> None:
-        """``properties`` are Kafka's of a client. Raises TlsError and SaslError for what they cannot mean."""
+    def __init__(self, servers: str, properties: dict[str, str], *, is_named: bool = True) -> None:
+        """``properties`` are Kafka's of a client. Raises TlsError and SaslError for what they cannot mean.
+
+        ``is_named``: whether somebody has named the servers, which are the default's otherwise.
+        """
         self.servers = servers
+        self.is_named = is_named or bool(properties)
         self._security = client_security(properties)
 
     @contextmanager
@@ -121,6 +126,8 @@ def at_cluster(command: Command) -> Command:
             if not equals or name not in NAMES:
                 raise click.UsageError(f"-X {one}: it is NAME=VALUE with one of {', '.join(NAMES)}")
             given[name] = value
-        return command(cluster=Cluster(bootstrap_server, given), **options)
+        source = click.get_current_context().get_parameter_source("bootstrap_server")
+        is_named = source is not ParameterSource.DEFAULT
+        return command(cluster=Cluster(bootstrap_server, given, is_named=is_named), **options)
 
     return with_cluster

@@ -8,6 +8,7 @@ from typing import Any
 from dafka.console import limits
 from dafka.console.desk import Desk
 from dafka.console.errors import NotThereError
+from dafka.console.networks.picture import Picture
 from dafka.console.routes import TEXT, Parameter, Routes
 
 routes = Routes()
@@ -15,9 +16,9 @@ routes = Routes()
 _ADDRESS = {"type": "string", "minLength": 1, "maxLength": 1000}
 
 
-@routes.add("GET", "/networks", "Which of mesh, overlay and ZPER this console is connected with")
+@routes.add("GET", "/networks", "Which of Kafka, mesh, overlay and ZPER this console is connected with")
 def get_networks(desk: Desk) -> dict[str, Any]:
-    return dict(desk.networks.connected)
+    return {"kafka": desk.has_broker, **desk.networks.connected}
 
 
 @routes.add(
@@ -45,7 +46,7 @@ def get_mesh(desk: Desk, search: str, limit: int) -> dict[str, Any]:
 @routes.add(
     "GET",
     "/mesh/nodes/{address}",
-    "One node of the mesh; with its metrics if it is in the console's process",
+    "One node of the mesh, with its metrics if it is in the console's process or has told where they are",
     Parameter("address", _ADDRESS, "Its address", required=True),
 )
 def get_mesh_node(desk: Desk, address: str) -> dict[str, Any]:
@@ -55,7 +56,21 @@ def get_mesh_node(desk: Desk, address: str) -> dict[str, Any]:
     octets = address.encode("utf-8", "surrogateescape")
     if mesh is None or picture is None or not picture.knows(octets):
         raise NotThereError(f"there is no node {address[:100]!r} in the mesh")
-    return {**picture.node_row(time.time(), octets), "metrics": mesh.metrics_of(octets)}
+    return {**picture.node_row(time.time(), octets), **_metrics(desk, picture, octets)}
+
+
+def _metrics(desk: Desk, picture: Picture, address: bytes) -> dict[str, Any]:
+    own = desk.networks.mesh.metrics_of(address) if desk.networks.mesh is not None else None
+    place = None if own is not None else picture.metrics_at(address)
+    if place is None:
+        return {"metrics": own, "metrics_at": None, "metrics_error": None}
+    return desk.networks.scraper.ask(*place)
+
+
+@routes.add("GET", "/mesh/metrics", "What the servers of metrics tell that the console was started with")
+def get_mesh_metrics(desk: Desk) -> dict[str, Any]:
+    desk.check_operator()
+    return {"servers": desk.networks.named_metrics()}
 
 
 @routes.add("GET", "/overlay", "The nodes of the overlay, who is peered with whom, and the paths to each")

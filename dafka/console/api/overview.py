@@ -108,6 +108,8 @@ def _disk_left(desk: Desk) -> int | None:
 
 
 def _short(desk: Desk) -> list[dict[str, Any]]:
+    if not desk.has_broker:
+        return []
     found = [
         notice(f"{one['path']}: less than {limits.DISK_LEFT:.0%} of the disk is left")
         for one in disks(desk)

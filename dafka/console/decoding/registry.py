@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import http.client
-import ssl
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -17,9 +16,7 @@ from typing import Any, Protocol
 from urllib.parse import quote, urlsplit
 
 import gevent
-import gevent.socket
 from gevent.lock import BoundedSemaphore
-from gevent.ssl import SSLSocket
 
 from dafka.console import limits
 from dafka.console.decoding.avro import AvroSchema
@@ -27,6 +24,7 @@ from dafka.console.decoding.errors import DecodingError
 from dafka.console.decoding.options import SchemaRegistry
 from dafka.console.decoding.plain import parse_json
 from dafka.console.decoding.protobuf import ProtobufSchema
+from dafka.console.green_http import GreenConnection
 from dafka.security.contexts import of_client
 from dafka.security.tls import ClientTls
 
@@ -182,20 +180,8 @@ class Registry:
 
     def _connection(self) -> http.client.HTTPConnection:
         parts = urlsplit(self._options.url)
-        return _Connection(parts.hostname or "", parts.port or (443 if self._secured else 80), self._tls)
-
-
-class _Connection(http.client.HTTPConnection):
-    """A connection that waits as a green thread."""
-
-    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
-        super().__init__(host, port, timeout=limits.REGISTRY_SECONDS)
-        self._context = tls
-
-    def connect(self) -> None:
-        self.sock = gevent.socket.create_connection((self.host, self.port), limits.REGISTRY_SECONDS)
-        if self._context is not None:
-            self.sock = SSLSocket(self.sock, server_hostname=self.host, _context=self._context)
+        port = parts.port or (443 if self._secured else 80)
+        return GreenConnection(parts.hostname or "", port, limits.REGISTRY_SECONDS, self._tls)
 
 
 def _read(answer: Any) -> tuple[str, str, list[tuple[str, str, int]]]:

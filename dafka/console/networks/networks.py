@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import gevent
 
 from dafka.broker.interface.front_end import NOTHING, Beside
 from dafka.console.networks.notices import LogNotices
+from dafka.console.networks.scraping import Scraper
 from dafka.console.networks.shared import Shared
 from dafka.hub.hub import get_hub
 from dafka.mesh.address import TowerLike
@@ -27,7 +32,8 @@ class NetworkOptions:
 
     ``tower``: of a mesh, as nodes take it; the console joins as an observer, at the interface ``bind`` and
     with ``keys``. ``overlay``: addresses of endpoints of the overlay (``"host:port"``), with ``overlay_tls``
-    as an endpoint takes it. ``zper``: addresses of ZPControllers (``"tcp://host:port"``). The console of a
+    as an endpoint takes it. ``zper``: addresses of ZPControllers (``"tcp://host:port"``). ``metrics``: where
+    towers serve theirs (``"http://host:port"``); nodes of the mesh tell it themselves. The console of a
     broker knows the broker's own mesh and ZPER's servers without being told. Raises ValueError.
     """
 
@@ -37,9 +43,10 @@ class NetworkOptions:
     overlay: Iterable[str] = ()
     overlay_tls: Secured = None
     zper: Iterable[str] = ()
+    metrics: Iterable[str] = ()
 
     def __post_init__(self) -> None:
-        for name in ("overlay", "zper"):
+        for name in ("overlay", "zper", "metrics"):
             if isinstance(getattr(self, name), str):
                 raise ValueError(f"{name} is a list of addresses, not the text {getattr(self, name)!r}")
         _ = self.mesh
@@ -51,6 +58,15 @@ class NetworkOptions:
         for address in self.zper:
             if not isinstance(address, str) or not address.startswith("tcp://"):
                 raise ValueError(f"{address!r} is not the address of a ZPController: tcp://HOST:PORT")
+        for address in self.metrics:
+            found = _METRICS.fullmatch(address) if isinstance(address, str) else None
+            if found is None or not 0 < int(found[1]) < 2**16:
+                raise ValueError(f"{address!r} is not where metrics are served: http://HOST:PORT")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is named."""
+        return self.tower is None and not tuple(self.overlay) and not tuple(self.zper)
 
     @property
     def mesh(self) -> Source | None:
@@ -62,6 +78,8 @@ class NetworkOptions:
         return Source(mesh_options(self.tower, bind=self.bind, keys=self.keys))
 
 
+_METRICS = re.compile(r"http://(?:[^\s:/@?#\[\]]+|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})(?:/metrics)?/?", re.ASCII)
+
 NONE = NetworkOptions()
 
 
@@ -72,6 +90,8 @@ class Networks:
         self.beside = beside
         self.core = core
         self._zper = tuple(options.zper)
+        self._metrics = tuple(options.metrics)
+        self.scraper = Scraper()
         self._look_at_zper = Shared(self._ask_zper)
         self._mesh: MeshWatch | None = None
         self._overlay: OverlayWatch | None = None
@@ -102,6 +122,13 @@ class Networks:
     def mesh(self) -> MeshWatch | None:
         """The mesh, if one is known."""
         return self._mesh
+
+    def named_metrics(self) -> list[dict[str, Any]]:
+        """Of the servers of metrics that the options name; all are asked at the same time."""
+        places = [urlsplit(one) for one in self._metrics]
+        asking = [gevent.spawn(self.scraper.ask, one.hostname or "", one.port or 80) for one in places]
+        gevent.joinall(asking, raise_error=True)
+        return [one.value for one in asking]
 
     def look_at_overlay(self) -> dict[str, Any] | None:
         """The overlay as it is now; None without one."""

@@ -68,6 +68,7 @@ class _Node:
     when: float = 0.0
     speaker: Speaker | None = None
     is_store: bool = False
+    is_producer: bool = False
     topics: set[bytes] = field(default_factory=set)
     commands: int = 0
 
@@ -140,6 +141,10 @@ class Picture:
             self._node(store, is_store=True)
         for consumer in self._present.consumers:
             self._node(consumer)
+        for address in seen.metrics:  # of producers, which are partitions otherwise, too
+            one = self._node(address)
+            if one is not None:
+                one.is_producer = one.is_producer or address in self._present.producers
         for address, topics in seen.here.items():
             if address in self._nodes:
                 self._nodes[address].topics.update(sorted(topics)[: limits.MESH_TOPICS])
@@ -169,6 +174,8 @@ class Picture:
         if partition is not None:
             partition.grow(sequence + 1)
             partition.when, partition.speaker, partition.headed = when, speaker, True
+            if key[1] in self._nodes:
+                self._note(when, key[1], speaker)
 
     def _stored(self, when: float, key: Key, store: bytes, end: int, speaker: Speaker | None) -> None:
         if store:
@@ -250,15 +257,15 @@ class Picture:
     # -- what comes out -------------------------------------------------------------------------
 
     def _is_present(self, address: bytes) -> bool:
-        present = self._present
-        return address in present.stores or address in present.consumers or address in self.own
+        return address in self.own or any(address in some for some in self._present)
 
     def kind(self, address: bytes) -> str:
-        """What a node is: ``store`` (a broker is one as well) or ``consumer``."""
+        """What a node is: ``store`` (a broker is one as well), ``consumer``, or ``producer``: one that has
+        told where its metrics are."""
         node = self._nodes.get(address)
-        return (
-            "store" if address in self._present.stores or (node is not None and node.is_store) else "consumer"
-        )
+        if address in self._present.stores or (node is not None and node.is_store):
+            return "store"
+        return "producer" if node is not None and node.is_producer else "consumer"
 
     def rows(self, now: float, search: str, limit: int) -> dict[str, Any]:
         """The mesh: towers, processes, nodes, and the partitions whose topics have ``search`` in their names,
@@ -306,6 +313,17 @@ class Picture:
             "behind": behind[1] if is_store else None,
             "commands": node.commands,
         }
+
+    def metrics_at(self, address: bytes) -> tuple[str, int] | None:
+        """The host and the port where a node of another process serves its metrics, if it has told."""
+        port = None if self._seen is None else self._seen.metrics.get(address)
+        node = self._nodes.get(address)
+        if port is None or node is None:
+            return None
+        if node.speaker is not None:
+            return node.speaker[0], port
+        hosts = {place.rpartition(":")[0].strip("[]") for place in self._places}
+        return (hosts.pop(), port) if len(hosts) == 1 else None  # it has said nothing yet
 
     def knows(self, address: bytes) -> bool:
         """Whether there is such a node."""

@@ -19,6 +19,7 @@ const PAGES = { "": overview, topics: (...all) => (all[1].length ? topic(...all)
 const main = document.getElementById("main");
 let session = { writes: false, user: null };
 let nav = NAV;
+let hasKafka = true;
 let end = null;
 
 export function go(url, replace = false) {
@@ -29,6 +30,7 @@ export function go(url, replace = false) {
 async function show() {
   if (end) end();
   end = null;
+  if (!hasKafka && location.pathname === "/") history.replaceState(null, "", nav[0][0]);
   const parts = location.pathname.split("/").filter(Boolean).map(decodeURIComponent);
   const page = PAGES[parts[0] ?? ""];
   document.getElementById("nav").replaceChildren(...nav.map(([path, name]) => {
@@ -82,9 +84,11 @@ async function start() {
     return;
   }
   const connected = await get("/api/networks").catch(() => ({}));
-  nav = [...NAV.slice(0, -1), ...NETWORKS.filter(([path]) => connected[path.slice(1)]), NAV.at(-1)];
+  const networks = NETWORKS.filter(([path]) => connected[path.slice(1)]);
+  hasKafka = connected.kafka ?? true;
+  nav = hasKafka ? [...NAV.slice(0, -1), ...networks, NAV.at(-1)] : networks;
   document.getElementById("who").replaceChildren(...[
-    !session.writes && h("span", { class: "tag" }, "read-only"),
+    hasKafka && !session.writes && h("span", { class: "tag" }, "read-only"),
     session.user && h("span", {}, session.user),
     session.user && h("button", { onclick: async () => { await call("DELETE", "/api/session"); location.href = "/"; } }, "Log out"),
   ].filter(Boolean));

@@ -6,6 +6,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from cli.tools import mesh, running
 from console.asking import SECONDS, Client
 
 import dafka.broker
@@ -39,7 +40,7 @@ def until(ask, wanted):
 
 def test_what_is_not_connected_is_left_out(over_tcp):
     client = Client(over_tcp)
-    assert client.get("/api/networks") == {"mesh": False, "overlay": False, "zper": False}
+    assert client.get("/api/networks") == {"kafka": True, "mesh": False, "overlay": False, "zper": False}
     assert client.get("/api/mesh") == {"connected": False}
     assert client.get("/api/overlay") == {"connected": False}
     assert client.get("/api/zper") == {"connected": False, "own": None, "controllers": []}
@@ -73,6 +74,58 @@ def test_a_mesh_from_outside_and_from_within(shared, tmp_path):
         assert node["metrics"]["records_in"] == 10  # it is in this process
         assert client.get("/api/mesh", search="none")["partitions"] == []
         assert consumer.poll(1.0) is not None
+
+
+def test_a_mesh_is_shown_without_a_kafka(tmp_path):
+    with Tower() as tower, Store(tmp_path / "one", tower=tower) as store:
+        options = ConsoleOptions(networks=NetworkOptions(tower=tower.addresses))
+        with Console(options=options) as console:
+            client = Client(console.url)
+            until(
+                lambda: client.get("/api/mesh"),
+                lambda mesh: store.address in {one["address"] for one in mesh["nodes"]},
+            )
+            assert client.get("/api/networks")["kafka"] is False
+            assert client.get("/api/notices") == {"notices": []} and client.get("/health")["ready"]
+            for path in ("/api/cluster", "/api/topics", "/api/groups", "/api/access", "/api/rates"):
+                answer = client.ask("GET", path)
+                assert (answer.status, answer.json["error"]) == (501, "no-broker"), path
+    with pytest.raises(ValueError, match="needs a connection"):
+        Console()
+
+
+def test_a_node_elsewhere_shows_its_metrics(tmp_path):
+    """Each of them, in a process of its own, announces its port; a tower's is named."""
+    pytest.importorskip("prometheus_client", reason="the extra metrics is not installed")
+    with Tower() as tower:
+        metrics = ("--metrics-port", "0")
+        with (
+            running("store", str(tmp_path / "one"), *mesh(tower), *metrics) as store,
+            running("produce", "hello", *mesh(tower), *metrics) as producer,
+            running("consume", "hello", *mesh(tower), *metrics) as consumer,
+        ):
+            address = store.stderr.readline().split()[1]
+            url = store.stderr.readline().split()[-1]
+            named = url.removesuffix("/metrics")
+            networks = NetworkOptions(tower=tower.addresses, metrics=[named, "http://127.0.0.1:1"])
+            with Console(options=ConsoleOptions(networks=networks)) as console:
+                client = Client(console.url)
+                producer.stdin.write("one\n")
+                producer.stdin.flush()
+                assert consumer.stderr.readline().startswith("metrics: ")
+
+                def all_of_them():
+                    nodes = client.get("/api/mesh")["nodes"]
+                    rows = [client.get(f"/api/mesh/nodes/{one['address']}") for one in nodes]
+                    return {row["kind"]: row for row in rows if row["metrics"]}
+
+                found = until(all_of_them, lambda found: len(found) == 3)
+                assert found["store"]["address"] == address and found["store"]["metrics_at"] == url
+                until(all_of_them, lambda found: found["store"]["metrics"]["records_in"] == 1)
+                assert found["producer"]["metrics"]["records_out"] == 1
+                one, missing = client.get("/api/mesh/metrics")["servers"]
+                assert one["metrics"]["partitions"] == 1
+                assert missing["metrics"] is None and "refused" in missing["metrics_error"]
 
 
 def test_a_broker_shows_its_own_mesh_once_it_has_joined(tmp_path):
@@ -163,7 +216,12 @@ def test_lines_of_the_log_are_noticed(local):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"overlay": "127.0.0.1:1"}, {"overlay": ["x"]}, {"zper": ["x:1"]}, {"tower": ("x", "y")}]
+    "wrong",
+    [{"overlay": "127.0.0.1:1"}, {"overlay": ["x"]}, {"zper": ["x:1"]}, {"tower": ("x", "y")}]
+    + [
+        {"metrics": [one]}
+        for one in ("http://x", "https://x:1", "http://u@x:1", "http://x:65536", "http://x:1/y")
+    ],
 )
 def test_addresses_that_are_none_are_refused(wrong):
     with pytest.raises(ValueError):

@@ -16,13 +16,15 @@ export async function mesh(main, parts, query, { isHere }) {
   const picture = h("div");
   const one = h("div");
   const nodes = h("div");
+  const towers = h("div");
   const partitions = h("div");
   let timer = null;
   let last = "";
   const search = h("input", { type: "search", value: state.search, placeholder: "part of a topic's name", oninput: () => { clearTimeout(timer); timer = setTimeout(() => set({ search: search.value }), 200); } });
   put(main, h("h1", {}, "Mesh"), failed, h("div", { class: "bar" }, field("Search", search, "grow")), words, picture, one,
-    h("h2", {}, "Nodes"), nodes, h("h2", {}, "Partitions"), partitions);
+    h("h2", {}, "Nodes"), nodes, towers, h("h2", {}, "Partitions"), partitions);
   const chosen = new Chosen(one);
+  const named = new Named(towers);
 
   function set(change) {
     Object.assign(state, change);
@@ -36,6 +38,7 @@ export async function mesh(main, parts, query, { isHere }) {
   async function look() {
     const found = await get("/api/mesh" + queryOf({ search: state.search }));
     if (!isHere()) return;
+    named.look();
     if (!found.connected) {
       words.textContent = "The broker has not joined a mesh. It does when a tower is given to it, or when the program asks for its own (broker.tower).";
       return;
@@ -66,7 +69,7 @@ export async function mesh(main, parts, query, { isHere }) {
   return () => { clearTimeout(timer); asking.end(); chosen.hide(); };
 }
 
-// One node: what is known of it, its metrics if it is in the console's process, and how far behind it is.
+// One node: what is known of it, its metrics, and how far behind it is.
 class Chosen {
   constructor(place) {
     this.place = place;
@@ -96,8 +99,8 @@ class Chosen {
       h("p", {}, `In ${node.process ?? "a process that has said nothing yet"}, `, node.present ? "there" : h("span", { class: "bad" }, "away"),
         node.heard === null ? "" : `, last heard ${age(node.heard)} ago`, node.behind === null ? "" : `, has ${count(node.partitions)} partitions, ${count(node.behind)} records behind`,
         node.topics.length ? `, follows ${node.topics.join(", ")}` : "", `. ${count(node.commands)} commands were heard of it.`),
-      ...(node.metrics ? [h("details", { open: this.open ?? false, ontoggle: (event) => { this.open = event.target.open; } }, h("summary", {}, "Metrics"), table([column("Name"), column("Now", "number")],
-        Object.entries(node.metrics).filter(([, value]) => typeof value === "number").map(([name, value]) => [name, count(value)])))] : []));
+      node.metrics || node.metrics_error ? h("details", { open: this.open ?? false, ontoggle: (event) => { this.open = event.target.open; } },
+        h("summary", {}, node.metrics_at ? `Metrics at ${node.metrics_at}` : "Metrics"), metricsOf(node)) : "");
     this.plot?.add(Date.now() / 1000, [node.behind]);
   }
 
@@ -106,6 +109,39 @@ class Chosen {
     this.plot = null;
     this.address = null;
     this.place.replaceChildren();
+  }
+}
+
+function metricsOf({ metrics, metrics_error: error }) {
+  if (!metrics) return h("p", { class: "warn" }, error);
+  return table([column("Name"), column("Now", "number")],
+    Object.entries(metrics).filter(([, value]) => typeof value === "number").map(([name, value]) => [name, count(value)]));
+}
+
+// The servers of metrics that the console was started with. The page does not wait for those that are slow.
+class Named {
+  constructor(place) {
+    this.place = place;
+    this.open = new Set();
+    this.asking = false;
+  }
+
+  async look() {
+    if (this.asking) return;
+    this.asking = true;
+    try {
+      this.show((await get("/api/mesh/metrics")).servers);
+    } finally {
+      this.asking = false;
+    }
+  }
+
+  show(servers) {
+    this.place.replaceChildren(...servers.map((one) => {
+      const toggled = (event) => this.open[event.target.open ? "add" : "delete"](one.metrics_at);
+      return h("details", { class: "box", open: this.open.has(one.metrics_at), ontoggle: toggled },
+        h("summary", {}, `Metrics at ${one.metrics_at}`), metricsOf(one));
+    }));
   }
 }
 
@@ -144,7 +180,7 @@ function graphOf(found) {
       detail: rows.length > 1 ? `${count(rows.length)} partitions` : `${first.first ? `${count(first.first)} to ` : "to "}${count(first.end)}` });
     const rate = sum((row) => row.rate);
     if (source !== null) {
-      const from = first.led_by ? node(source) : add(`producers ${source}`, { title: "producer", detail: source, kind: "producer", choose: false });
+      const from = first.led_by ? node(source) : rows.length === 1 && known.has(first.partition) ? node(first.partition) : add(`producers ${source}`, { title: "producer", detail: source, kind: "producer", choose: false });
       sources.add(from);
       edges.push({ from, to: id, label: rate >= 0.5 ? `${count(Math.round(rate))}/s` : "" });
     }

@@ -1,0 +1,47 @@
+"""Where nodes serve their metrics, as it is heard in a mesh."""
+
+from __future__ import annotations
+
+import time
+
+from dafka import Consumer, Producer, Store, Tower
+from dafka.mesh.metrics_port import ID, announced
+from dafka.mesh.observer import Observer
+from dafka.mesh.options import mesh_options
+
+
+def test_only_an_address_with_a_port_is_taken():
+    address = b"0" * 32
+    assert announced([ID + address + b":9100"]) == {address: 9100}
+    for wrong in (b":0", b":65536", b":", b"", b":x", b":-1", b":999999999999", b"9100"):
+        assert announced([ID + address + wrong]) == {}
+    assert announced([b"W" + address + b":9100", ID]) == {}
+
+
+def test_nodes_of_each_kind_tell_their_port_until_they_leave(tmp_path):
+    elsewhere = {"beacon_interval": 0.2}  # an endpoint of its own, as in another process
+    with (
+        Tower() as tower,
+        Store(tmp_path / "one", tower=tower, **elsewhere) as store,
+        Producer("hello", tower=tower, **elsewhere) as producer,
+        Consumer(["hello"], tower=tower, **elsewhere) as consumer,
+        Observer([], options=mesh_options(tower)) as observer,
+    ):
+        for port, node in enumerate((store, producer, consumer), 9100):
+            node.announce_metrics(port)
+
+        def ports():
+            found = dict(observer.seen().metrics)
+            return sorted(found.values()), found
+
+        deadline = time.monotonic() + 100
+        while ports()[0] != [9100, 9101, 9102]:
+            assert time.monotonic() < deadline, ports()
+            time.sleep(0.02)
+        found = ports()[1]
+        assert found[store.address.encode()] == 9100 and found[producer.address.encode()] == 9101
+        store.close()
+        while ports()[0] != [9101, 9102]:
+            assert time.monotonic() < deadline, ports()
+            time.sleep(0.02)
+        assert consumer.gaps == []
