@@ -8,7 +8,9 @@ import sys
 import textwrap
 import threading
 import time
+from typing import Any
 
+import forking
 import pytest
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError
 
@@ -73,9 +75,9 @@ def test_a_stopped_broker_is_not_found():
         connect(address, 0)
 
 
-def run(script: str, **environment: str) -> str:
-    """What a fresh interpreter prints; it must end well and say nothing on stderr."""
-    ended = subprocess.run(
+def run(script: str, start: Any = forking.run, **environment: str) -> str:
+    """What a program prints; it must end well and say nothing on stderr."""
+    ended = start(
         [sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}\n" + textwrap.dedent(script)],
         env={**os.environ, **environment},
         capture_output=True,
@@ -138,4 +140,4 @@ def test_in_a_patched_program_greenlets_connect_side_by_side(tmp_path):
         gevent.joinall(greens, timeout=200, raise_error=True)
         assert len({id(green.value.broker) for green in greens}) == 1
     """
-    run(script, DAFKA_EMBEDDED=str(tmp_path / "data"))
+    run(script, subprocess.run, DAFKA_EMBEDDED=str(tmp_path / "data"))

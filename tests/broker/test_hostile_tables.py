@@ -147,7 +147,7 @@ def test_a_value_of_another_shape_is_damage_with_its_place_or_does_no_harm(
     table: str, folder: Path, place: Path
 ) -> None:
     chance = random.Random(table)
-    for number in range(EXAMPLES // 3):
+    for number in range(EXAMPLES // 5):
         path = place / str(number)
         shutil.copytree(folder, path)
         with Log(path) as log:
@@ -163,7 +163,7 @@ def test_a_key_of_another_shape_is_damage_with_its_place_or_does_no_harm(
     table: str, folder: Path, place: Path
 ) -> None:
     chance = random.Random(table)
-    for number in range(EXAMPLES // 6):
+    for number in range(EXAMPLES // 10):
         path = place / str(number)
         shutil.copytree(folder, path)
         with Log(path) as log:

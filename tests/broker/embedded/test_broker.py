@@ -120,14 +120,20 @@ def test_every_acknowledged_record_survives_sigkill(tmp_path):
         assert client.produce("t", b"next").base_offset == len(values)
 
 
-@pytest.mark.parametrize(("name", "method"), CALLS)
-def test_no_call_is_answered_when_the_broker_is_stopped(name, method):
+@pytest.fixture(scope="module")
+def stopped():
+    """The interface of a broker that was stopped."""
     with Broker() as broker:
         core = Client(broker).core
+    return core
+
+
+@pytest.mark.parametrize(("name", "method"), CALLS)
+def test_no_call_is_answered_when_the_broker_is_stopped(stopped, name, method):
     needed = [
         one.name
         for one in inspect.signature(method).parameters.values()
         if one.default is one.empty and one.name != "self"
     ]
     with pytest.raises(BrokerStoppedError):
-        getattr(core, name)(**dict.fromkeys(needed))
+        getattr(stopped, name)(**dict.fromkeys(needed))

@@ -10,6 +10,6 @@ import pytest
 from broker.positions.positions_histories import play
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_positions_are_what_the_model_says(seed: int) -> None:
     play(seed)

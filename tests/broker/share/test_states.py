@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
+import forking
 from broker.clients import Client
 from broker.share.member import REJECT, RELEASE, Member, acquired, errors
 from broker.share.test_calls import GROUP, configure, joined, produce
@@ -35,13 +35,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_broker_that_is_killed_has_lost_no_acknowledgement(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={"PYTHONPATH": ":".join(sys.path)},
-    )
+    script = f"import sys; sys.path[:0] = {sys.path!r}\n{KILLED}"
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    done = forking.run(command, capture_output=True, text=True, timeout=120)
     assert done.stdout == "acknowledged\n", done.stderr
     with Broker(tmp_path) as broker:
         call = Client(broker).call
