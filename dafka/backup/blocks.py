@@ -61,7 +61,7 @@ def check(repository: Repository, blocks: Iterable[Block], note: Callable[[str, 
 
 
 def damage(repository: Repository, block: Block) -> str:
-    """What is wrong with a block, or nothing."""
+    """The fault of a block, or nothing."""
     try:
         content = _content(repository, block)
     except OSError as error:  # of a disk that is dying

@@ -38,7 +38,7 @@ def check(repository: Repository, names: Iterable[str], note: Callable[[str, str
 
 
 def damage(repository: Repository, name: str, size: int, checksum: int) -> str:
-    """What is wrong with the file of a value, or nothing."""
+    """The fault of a value's file, or nothing."""
     try:
         with open(repository.path(VALUES, name), "rb") as file:
             content = file.read()

@@ -24,7 +24,7 @@ LEFT_BYTES = 32 * 1024 * 1024
 
 
 PARTS = 10
-"""What earlier backups have is read and compared in so many parts, one with each backup."""
+"""Content of earlier backups is read and compared in so many parts, one with each backup."""
 
 
 def create(
@@ -189,7 +189,7 @@ class _Creation:
 
 
 def _damage(file: ValueFile, content: bytes) -> str:
-    """What is wrong with a value, or nothing."""
+    """The fault of a value, or nothing."""
     try:
         decode_chunk(file.key, content)
     except ValueError as error:

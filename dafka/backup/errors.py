@@ -22,7 +22,7 @@ class NoSuchBackupError(BackupError):
 
 
 class BackupDamagedError(BackupError):
-    """What the folder of the backups holds is not what was written."""
+    """A file in the folder of the backups was changed or is missing."""
 
 
 class RestoreTargetError(BackupError):

@@ -62,7 +62,7 @@ class Manifest:
     values: list[tuple[str, int, int]] = field(default_factory=list)
     """Name, octets and CRC-32C of each value's file."""
     damaged: list[str] = field(default_factory=list)
-    """What was damaged or missing in the log already."""
+    """Values that were damaged or missing in the log already."""
     checked: int = 0
     """Which part of what was reused was read and compared; the next backup takes the next part."""
 

@@ -59,7 +59,7 @@ class Source:
 
     @contextmanager
     def pinned(self) -> Iterator[None]:
-        """What is read in the block is the state after one round. The WAL grows meanwhile: be quick."""
+        """All reads in the block see the state after one round. The WAL grows meanwhile: be quick."""
         with self._reading():
             self._connection.execute("BEGIN")
             try:

@@ -1,4 +1,4 @@
-"""What a running broker holds: its ports, its folder, its tower, its listener and its front ends.
+"""The resources of a running broker: its ports, its folder, its tower, its listener and its front ends.
 
 The ports are bound first, because a port is the broker's name: ``bootstrap_servers``. Then the log is opened,
 and clients are let in last. :meth:`Resources.stop` lets go of everything in the opposite order.
@@ -43,7 +43,7 @@ _socket = monkey.get_original("socket", "socket")
 
 
 class Resources:
-    """What one run of a broker holds. Nothing here refers to the ``Broker``, which the program may drop."""
+    """The resources of one run. Nothing here refers to the ``Broker``, which the program may drop."""
 
     core: EmbeddedBroker
     listener_class = Listener

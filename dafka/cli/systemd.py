@@ -1,4 +1,4 @@
-"""What systemd wants to know of a service (sd_notify(3)): that it is ready, that it stops, that it is alive.
+"""Messages to systemd (sd_notify(3)): that a service is ready, that it stops, that it is alive.
 
 Outside of a service of ``Type=notify`` there is no NOTIFY_SOCKET, and nothing is sent.
 """

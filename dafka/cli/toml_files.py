@@ -88,7 +88,7 @@ class _Reading:
         return found
 
     def _value(self, key: str, option: click.Parameter, value: Any) -> Any:
-        """What click takes for it, after it was tried."""
+        """The value in the form that click takes, after it was checked."""
         if isinstance(option, click.Option) and option.is_flag:
             if type(value) is not bool:
                 self._wrong((*self._path, key), f"{self._named(key)} is true or false, not {_shown(value)}")

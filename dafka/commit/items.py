@@ -1,4 +1,4 @@
-"""What is handed to a writer, and what becomes of it in a round."""
+"""Items that are handed to a writer, and their place in a round."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class WriterStoppedError(LogWriteError):
 
 
 class Item:
-    """What was handed over, with the functions that wait for it."""
+    """Items that were handed over, with the functions that wait for them."""
 
     partition: LogPartition | None = None  # None: nothing is appended
     values: Mapping[tuple[str, str], object] = MappingProxyType({})
@@ -56,7 +56,7 @@ class Item:
 
     @property
     def weight(self) -> int:
-        """What it counts in its round: its octets, and what an item and a table's row cost in time."""
+        """Its weight in a round: its octets, and an allowance for the time of each item and row."""
         return self.size + ITEM_WEIGHT + ROW_WEIGHT * (len(self.values) + len(self.drops))
 
     def check(self) -> None:
@@ -165,7 +165,7 @@ class Run(Item):
 
 
 class Rest(NamedTuple):
-    """What a round does besides appending and writing values."""
+    """Further work of a round, besides appending and writing values."""
 
     trims: list[Trim]
     drops: list[LogPartition]
@@ -173,7 +173,7 @@ class Rest(NamedTuple):
 
 
 class Growth:
-    """What one partition gets in a round, and where it stands behind that."""
+    """The appends to one partition in a round, and its end behind them."""
 
     __slots__ = ("offset", "segments", "sequence")
 
@@ -191,7 +191,7 @@ class Growth:
         self.sequence = first + len(contents)
 
     def chunks(self, partition: LogPartition) -> list[tuple[LogPartition, list[bytes], int]]:
-        """What the log is to write, in values of about CHUNK_BYTES."""
+        """The values for the log to write, of about CHUNK_BYTES each."""
         return [
             (partition, contents[start:end], first + start)
             for first, contents in self.segments

@@ -71,14 +71,14 @@ class Compaction(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What is to be done to a partition."""
+    """The retention and the compaction of a partition."""
 
     retention: Retention = NO_RETENTION
     compaction: Compaction | None = None
 
 
 Work = Callable[[LogPartition, Rules], int]
-"""What is done to a partition; how much went."""
+"""Carries out the rules for a partition; returns how much it deleted."""
 
 
 def check_retention(ms: object, bytes: object) -> Retention:

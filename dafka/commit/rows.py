@@ -1,4 +1,4 @@
-"""What the broker writes into the log's tables: (table, key) -> value, None deletes."""
+"""The broker's rows for the log's tables: (table, key) -> value, None deletes."""
 
 from __future__ import annotations
 

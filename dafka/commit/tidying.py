@@ -1,4 +1,4 @@
-"""What a writer does for its log between rounds, a small step at a time and in the pool.
+"""Maintenance of a writer's log between rounds, a small step at a time and in the pool.
 
 It copies the WAL into the database (while rounds go on; only what they write meanwhile is copied with the
 rounds waiting), deletes the values of trimmed and deleted partitions, and gives free space back to the file

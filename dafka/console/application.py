@@ -81,7 +81,7 @@ def make_application(doors: Doors, bounds: Bounds, networks: Networks) -> Flask:
         return Response(description, content_type=_JSON)
 
     def session() -> Response:
-        """What a page needs to know before anything else."""
+        """The data that a page needs first."""
         try:
             user = doors.enter(request.cookies.get(COOKIE))[1]
         except ApiError:
@@ -211,7 +211,7 @@ def _error(status: int, code: str, message: str) -> Response:
 
 
 def _refuse(error: Exception) -> Response:
-    """What a request that fails is answered."""
+    """The answer to a request that failed."""
     if isinstance(error, ApiError):
         return _error(error.status, error.code, str(error))
     if isinstance(error, HTTPException):

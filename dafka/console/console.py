@@ -46,7 +46,7 @@ class Console:
 
     @property
     def url(self) -> str:
-        """What a browser is to open."""
+        """The address for a browser."""
         return f"{self._scheme}://{named(self._server)}/"
 
     def close(self) -> None:

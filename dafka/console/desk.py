@@ -22,7 +22,7 @@ from dafka.console.networks.networks import Networks
 
 
 class Bounds:
-    """What all requests of a console share: how much may be under way. Made in the console's thread."""
+    """Shared by all requests of a console: bounds on what may be under way. Made in the console's thread."""
 
     def __init__(self, registry: SchemaRegistry | None = None) -> None:
         """Raises TlsError."""
@@ -97,7 +97,7 @@ class Desk:
         return True
 
     def sampled(self, take: Callable[[Desk], Any]) -> Any:
-        """What ``take`` makes; all browsers of an account share one that is less than a second old."""
+        """The result of ``take``; all browsers of an account share one that is less than a second old."""
         bounds = self._bounds
         with bounds.sampling:
             taken, sample = bounds.samples.get(self.user, (0.0, None))
@@ -109,7 +109,7 @@ class Desk:
             return sample
 
     def decoder(self, key: str, value: str, seconds: float | None = None) -> Decoder:
-        """What decodes keys and values of one request as whoever asks has chosen."""
+        """The decoder of keys and values that a request asks for."""
         return Decoder(self._bounds.registry, key, value, seconds)
 
     @property

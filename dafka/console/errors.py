@@ -1,4 +1,4 @@
-"""What the API refuses, each with its status."""
+"""Errors of the API, each with its status."""
 
 from __future__ import annotations
 

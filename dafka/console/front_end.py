@@ -48,7 +48,7 @@ class BrokersConsole(FrontEnd):
 
     @property
     def url(self) -> str:
-        """What a browser is to open."""
+        """The address for a browser."""
         return f"{self._scheme}://{named(self._server)}/"
 
     def metrics(self) -> dict[str, Any]:

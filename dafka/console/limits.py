@@ -1,4 +1,4 @@
-"""What bounds the console, whatever a browser does."""
+"""The console's limits, whatever a browser does."""
 
 CONNECTIONS = 128  # of browsers at a time; further ones wait in the system's queue
 STREAMS = 32  # searches, followed topics and downloads at a time

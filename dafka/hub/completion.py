@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def run_to_completion(hub: Hub, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What ``call`` returns or raises, carried out in a green thread of its own.
+    """Returns or raises as ``call`` does, which runs in a green thread of its own.
 
     The caller may be ended meanwhile, by Ctrl-C or a timeout in the thread that waits for it. What changes
     the log first and memory afterwards must not stop between the two.

@@ -1,4 +1,4 @@
-"""What becomes of a broker or a node that its program dropped without closing it.
+"""Brokers and nodes that their program dropped without closing them.
 
 The part that holds files, sockets and green threads lives in the hub, which does not know the object in the
 program's hands. So the end of that object is noticed here, and what it stood for is closed with a

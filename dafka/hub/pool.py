@@ -27,7 +27,7 @@ class Aside:
         self._pools: WeakKeyDictionary[Any, gevent.threadpool.ThreadPool] = WeakKeyDictionary()  # by loop
 
     def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What ``function`` returns or raises; waits as a green thread. Elsewhere it is a plain call."""
+        """Returns or raises as ``function`` does; waits as a green thread. Elsewhere it is a plain call."""
         if not is_hub_here():
             return function(*args, **kwargs)
         hub = gevent.get_hub()

@@ -112,8 +112,8 @@ def next_turn() -> None:
 
 
 class _Later:
-    """What is to go on in a later turn of one gevent hub: in its order, in each turn as much as there is time
-    for. If all did in every turn, many of them would make a long one of their short pieces."""
+    """Green threads of one gevent hub that go on in a later turn: in their order, in each turn as many as
+    there is time for. If all did in every turn, their short pieces would add up to a long one."""
 
     def __init__(self, loop: Any) -> None:
         self._waiting: deque[Callable[..., Any]] = deque()

@@ -28,7 +28,7 @@ class Worker(Aside):
         super().__init__(1)  # greenlets do not move from thread to thread
 
     def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What ``function`` returns or raises, which may :func:`ask`; waits as a green thread.
+        """Returns or raises as ``function`` does, which may :func:`ask`; waits as a green thread.
 
         Elsewhere it is a plain call.
         """
@@ -55,7 +55,7 @@ REQUESTS = Worker()
 
 
 def ask(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What ``call`` returns or raises in a green thread of the hub; for functions in a :class:`Worker`.
+    """Returns or raises as ``call`` does in a green thread of the hub; for functions in a :class:`Worker`.
 
     In any other thread it is :meth:`dafka.hub.hub.Hub.run`.
     """
@@ -71,14 +71,14 @@ class _Function(greenlet):  # type: ignore[misc]
 
 
 class _Question(NamedTuple):
-    """What a function asks the hub."""
+    """A function's question to the hub."""
 
     function: _Function
     call: Callable[[], Any]
 
 
 def _measure(function: Callable[[], Any], spent: RunningTime) -> Any:
-    """What a function returns; the time that it runs counts for its caller, who waits meanwhile."""
+    """The result of a function; its time counts for its caller, who waits meanwhile."""
     mine = RunningTime()
     try:
         with running_time() as mine:
@@ -88,7 +88,7 @@ def _measure(function: Callable[[], Any], spent: RunningTime) -> Any:
 
 
 def _begin(function: Callable[[], Any]) -> Any:
-    """What a function returns, or its first question."""
+    """The result of a function, or its first question."""
     return _Function(function).switch()
 
 

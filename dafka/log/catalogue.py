@@ -39,7 +39,7 @@ _FEW = 16  # chunks of a partition whose index stays packed until somebody asks 
 
 
 class Catalogue:
-    """What the keys of a folder say.
+    """The contents of a folder, by its keys.
 
     ``names`` and ``indexes`` are those of partitions by their numbers, in the order of the numbers,
     ``table_keys`` the keys of tables in their order, and ``garbage`` is what is still to be deleted.

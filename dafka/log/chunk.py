@@ -174,7 +174,7 @@ def encode_pieces(key: bytes, kind: int, contents: Sequence[bytes], stamps: Stam
 
 
 class Value(NamedTuple):
-    """What was found in a value: its key's fields, and where its messages are, with the end of the last."""
+    """The parts of a stored value: its key's fields, and its messages' places, with the end of the last."""
 
     known: ChunkKey
     stamps: Stamps

@@ -1,4 +1,4 @@
-"""What a log asks of its database besides what diskcache has methods for."""
+"""Statements of a log for its database that diskcache has no methods for."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ PARTS = (
     VALUES,
     TIDY_NAME,
 )
-"""What a log has in its folder."""
+"""Names of the files in a log's folder."""
 _WORD = re.compile(r"[a-z-]+")
 
 

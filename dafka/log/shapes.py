@@ -102,5 +102,5 @@ def fields(required: Mapping[str, Check], optional: Mapping[str, Check] | None =
 
 
 def either(*checks: Check) -> Check:
-    """What one of the checks takes."""
+    """The shape that a check accepts."""
     return lambda value: any(check(value) for check in checks)

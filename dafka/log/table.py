@@ -44,7 +44,7 @@ OWN_TABLES = {
     ),
     LOST_TABLE: shapes.rows(_partition_number, shapes.natural),
 }
-"""What the rows of the log's own tables look like."""
+"""The shapes of rows in the log's own tables."""
 
 _JSON, _BYTES = b"j", b"b"
 
@@ -88,7 +88,7 @@ class Table:
         self._keeps = False
 
     def expect(self, shape: shapes.RowShape) -> None:
-        """What is read from the disk from now on has to have this shape."""
+        """Check this shape whenever a row is read from disk."""
         self._shape = shape
 
     def items(self, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -266,7 +266,7 @@ class Endpoint:
         self._ready.set()
 
     def _hearing(self, prefix: bytes) -> Hearing:
-        """What hears messages that do not come through lanes."""
+        """The receiver of messages that do not come through lanes."""
         return self._transport.answers if prefix[:1] == b"D" else self._transport.subscriber
 
     def _tell_subscription(self, prefix: bytes, origin: Node | None) -> None:

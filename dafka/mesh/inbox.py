@@ -1,4 +1,4 @@
-"""What was delivered to a consumer and waits for its user: every run, or the newest of each partition."""
+"""Runs that were delivered to a consumer and wait for its user: all, or the newest of each partition."""
 
 from __future__ import annotations
 

@@ -123,4 +123,4 @@ COUNTERS = frozenset(
 )
 
 LABELS = {"discarded": "cause", "zper_replica_lag": "replica"}
-"""What the keys are of those that are mappings to numbers."""
+"""The label of each metric that is a mapping to numbers."""

@@ -31,7 +31,7 @@ class Heard(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What an endpoint knows of the mesh without having been told in words."""
+    """An endpoint's knowledge of the mesh: subscriptions and addresses, without any message."""
 
     towers: tuple[tuple[str, str], ...]
     hears_tower: bool

@@ -25,7 +25,7 @@ class Labelled(Protocol):
 
     @property
     def description(self) -> str:
-        """What it is, in words."""
+        """A description, in words."""
 
     @property
     def labels(self) -> Sequence[str]:

@@ -53,7 +53,7 @@ class Speakers:
         return self._allows(key) if key else self._allows.of_plain.plain
 
     def heard(self, key: bytes, inbound: Inbound) -> Inbound:
-        """What of the messages of a connection counts."""
+        """Which messages of a connection are accepted."""
         if self._may_be_store(key):
             return inbound
         refused: Counter[str] = Counter()

@@ -25,7 +25,7 @@ from dafka.migrating.verification import verify
 
 @dataclass(frozen=True)
 class Migration:
-    """What is copied from where to where, and how.
+    """A migration: topics, source and destination, and how they are copied.
 
     ``source`` and ``destination`` are ``HOST:PORT``, several of them with commas, or folders, and
     ``source_config`` and ``destination_config`` files of Kafka's client properties for them. ``topics`` and

@@ -63,5 +63,5 @@ def opened(name: str, *, create: bool = False, config: str | None = None) -> Ite
 
 
 def _words(error: Exception) -> str:
-    """What came of the connection, where that is known."""
+    """Why a connection failed, if that is known."""
     return str(error.__cause__ or error)

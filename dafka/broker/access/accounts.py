@@ -222,7 +222,7 @@ def _check(one: CredentialUpsertion) -> None:
 
 
 def _form(known: ScramCredential) -> tuple[int, int]:
-    """What a client sees of a credential before it has proved anything."""
+    """The part of a credential that a client sees before it has proved anything."""
     return known.iterations, len(known.salt)
 
 

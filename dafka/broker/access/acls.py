@@ -67,7 +67,7 @@ class AclTable(AclInterface):
     # -- decisions ------------------------------------------------------------------------------
 
     def operations(self, principal: str, hosts: tuple[str, ...], kind: ResourceType, name: str) -> int:
-        """What a principal may do to a resource, as a set; see :class:`dafka.security.acls.rules.Rules`."""
+        """The operations that a principal may do to a resource; see :mod:`dafka.security.acls.rules`."""
         key = principal, hosts, kind, name
         found = self._decisions.get(key)
         if found is None:
@@ -166,7 +166,7 @@ class AclTable(AclInterface):
         return DeletedAcls(None, taken)
 
     def _write(self, some: Iterable[Acl], add: bool) -> Outcome | None:
-        """Commit, and take it to the rules; what has gone wrong, None if nothing."""
+        """Commit, and apply it to the rules; returns the error, None if there was none."""
         try:
             self._writer.put_and_wait({(ACLS, _key(acl)): _row(acl) if add else None for acl in some})
         except LogError as error:

@@ -1,4 +1,4 @@
-"""What one client may do: the access control lists, asked for its principal and its host."""
+"""The rights of one client: the access control lists, asked for its principal and its host."""
 
 from __future__ import annotations
 

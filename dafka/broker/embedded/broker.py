@@ -292,7 +292,7 @@ class EmbeddedBroker(EmbeddedCalls):
 
     @property
     def traffic(self) -> Traffic:
-        """What clients read, and how long their calls take."""
+        """Octets that clients read, and the latencies of their calls."""
         return self._record_calls.traffic
 
     def _new_node(self, mesh: Callable[[], EndpointOptions], address: bytes) -> BrokerNode:

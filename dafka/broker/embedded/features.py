@@ -43,7 +43,7 @@ SUPPORTED: Mapping[str, Supported] = {
     "share.version": Supported(0, 1, 1),
     "streams.version": Supported(0, 1, 1),
 }
-"""What a Kafka 4.3 of one node has and this broker does, too. A feature goes here once it works: clients take
+"""Features of a one-node Kafka 4.3 that this broker has. A feature goes here once it works: clients take
 its level for a promise."""
 
 _DOWNGRADE = (

@@ -1,4 +1,4 @@
-"""What clients of a broker read, and how long their calls take, for who looks at it.
+"""Traffic of a broker: what clients read, and how long their calls take, for the console.
 
 It costs two looks at the clock and some additions for each call, whatever the number of its records.
 """

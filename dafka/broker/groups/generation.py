@@ -1,4 +1,4 @@
-"""What the members of a generation are told when they have joined, and how answers reach many members."""
+"""Answers to the members of a generation that have joined, and how they reach many members."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ class Group:
 
     @property
     def _answering(self) -> Generation:
-        """What the members of the generation are told."""
+        """The answers to the members of the generation."""
         return Generation(self.generation, self.protocol_type, self.protocol, self.leader or NO_MEMBER)
 
     # -- rebalancing --------------------------------------------------------------------------------

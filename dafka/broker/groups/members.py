@@ -59,7 +59,7 @@ class Member:
         return b""
 
     def described(self, protocol: str | None, settled: bool) -> MemberDescription:
-        """What people are shown of it: metadata and assignment only in a settled group."""
+        """The description of a member: metadata and assignment only in a settled group."""
         request = self.request
         return MemberDescription(
             self.member_id,

@@ -32,7 +32,7 @@ FAILED_PAUSE = 1.0  # seconds until a group is ticked again after an unexpected 
 
 
 class AnyGroup(Protocol):
-    """What groups of all types have in common: state machines without threads and without a clock."""
+    """The common base of groups of all types: state machines without threads and without a clock."""
 
     wake_at: float
     """The latest time for the next :meth:`tick`; an earlier one is harmless."""
@@ -59,7 +59,7 @@ class AnyGroup(Protocol):
 
     @property
     def kept(self) -> Kept | None:
-        """What is to be known of it after a restart."""
+        """The facts to store for a restart."""
 
     def tick(self, now: float) -> None:
         """Apply the timeouts that are due."""

@@ -31,7 +31,7 @@ _ROW = shapes.either(
 
 
 class Kept(NamedTuple):
-    """What is known of a group after a restart: its type, by its word, and its epoch."""
+    """The stored facts of a group: its type, by its word, and its epoch."""
 
     type: str
     epoch: int

@@ -20,7 +20,7 @@ class FrontEnd(ABC):
 
     @property
     def url(self) -> str | None:
-        """What a browser opens, of one that has pages."""
+        """The address for a browser, of a front end that has pages."""
         return None
 
     @property
@@ -35,7 +35,7 @@ class FrontEnd(ABC):
     @property
     @abstractmethod
     def discarded(self) -> Mapping[str, int]:
-        """What was discarded, by cause."""
+        """Counts of discarded messages, by cause."""
 
     @abstractmethod
     def close(self) -> None:
@@ -43,7 +43,7 @@ class FrontEnd(ABC):
 
 
 class Beside(NamedTuple):
-    """What a broker has beside its interface, for a front end that shows it."""
+    """Parts of a broker beside its interface, for a front end that shows them."""
 
     listener: Callable[[], Mapping[str, int]] | None = None
     """Figures of the listener for Kafka's clients."""

@@ -25,7 +25,7 @@ class QuotaChange(NamedTuple):
 
 
 class QuotaChanges(NamedTuple):
-    """What changes for one entity."""
+    """The changes for one entity."""
 
     entity: Entity
     changes: Sequence[QuotaChange]

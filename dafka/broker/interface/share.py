@@ -37,7 +37,7 @@ class ShareSessionLimitReachedError(BrokerResponseError):
 
 
 class AcknowledgeType(IntEnum):
-    """What a member says about a record. GAP: there is no record with this offset."""
+    """A member's acknowledgement of a record. GAP: there is no record with this offset."""
 
     GAP = 0
     ACCEPT = 1
@@ -112,7 +112,7 @@ class ShareFetchLimits(NamedTuple):
 
 
 class SharedRecords(NamedTuple):
-    """What a member gets of one partition: batches, and which of their records it has acquired.
+    """The answer to a member for one partition: batches, and which of their records it has acquired.
 
     ``acknowledge_error`` is about its acknowledgements in the same request.
     """

@@ -32,7 +32,7 @@ class StreamsInvalidTopologyError(BrokerResponseError):
 
 
 class StatusCode(IntEnum):
-    """What a member is told about its group; Kafka's numbers."""
+    """A remark to a member about its group; Kafka's numbers."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -77,7 +77,7 @@ class Subtopology(NamedTuple):
 
 
 class Topology(NamedTuple):
-    """What the members of a group run. ``epoch`` goes up with each version of the application."""
+    """The topology of a group. ``epoch`` goes up with each version of the application."""
 
     epoch: int
     subtopologies: Sequence[Subtopology]

@@ -1,4 +1,4 @@
-"""What a broker refuses, as an error in words."""
+"""Refusals of a broker, as errors in words."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Asked(Protocol):
     """A broker whose methods are called by name, as a :class:`dafka.broker.connecting.Connection` does."""
 
     def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """What the method of that name of the broker interface returns or raises."""
+        """Returns or raises as the method of that name of the broker interface does."""
 
 
 class RefusedError(DafkaError):
-    """What was asked for is refused. ``names`` are those of the errors in :mod:`kafka.errors`, if any."""
+    """The broker refuses a request. ``names`` are those of the errors in :mod:`kafka.errors`, if any."""
 
     def __init__(self, text: str, names: Sequence[str] = ()) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""What a line of input means as a record: text with or without a key, or a JSON object."""
+"""Lines of input as records: text with or without a key, or a JSON object."""
 
 from __future__ import annotations
 

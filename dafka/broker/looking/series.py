@@ -1,4 +1,4 @@
-"""What a broker's topics, partitions and groups are at now, as series of numbers for monitoring.
+"""The state of a broker's topics, partitions and groups, as series of numbers for monitoring.
 
 Names are those of Apache Kafka's metrics as its JMX exporter writes them, where Kafka has such a metric, and
 of kafka_exporter for groups and their lag, which Kafka does not have. Rates come from the ends of partitions:

@@ -76,7 +76,7 @@ class Answers(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What was found. ``left_out`` counts what is not watched, or was not looked at this time."""
+    """The findings. ``left_out``: how much is not watched, or was not looked at this time."""
 
     cluster: str
     brokers: int
@@ -94,7 +94,7 @@ class _Waiting(NamedTuple):
 
 
 class _Read:
-    """What is remembered of a group."""
+    """The remembered figures of a group."""
 
     def __init__(self, now: float, offsets: dict[TopicPartition, int]) -> None:
         self.time = now
@@ -237,7 +237,7 @@ class Watch:
         self._rows[group.group] = row
 
     def _forget(self, group: str) -> _Read | None:
-        """What is remembered of a group, for the last time."""
+        """Forget a group; returns its remembered figures."""
         found = self._read.pop(group, None)
         self._positions -= len(found.offsets) if found else 0
         return found

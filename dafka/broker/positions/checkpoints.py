@@ -174,7 +174,7 @@ class Checkpoints:
         return len(self._unwritten)
 
     def rows(self) -> Rows:
-        """What is to be written, so that everything up to the end is stored."""
+        """The rows to write, so that everything up to the end is stored."""
         rows: Rows = {(POSITIONS, key): block.stored() for key, block in self._unwritten.items()}
         rows[POSITIONS, self._key(self._tail[0])] = self._tail.stored(*([self.end] if self._recent else []))
         return rows
@@ -186,7 +186,7 @@ class Checkpoints:
         self.stored = max(self.stored, end.offset)
 
     def rows_below(self, offset: int) -> Rows:
-        """What deletes the rows that nobody needs for records from ``offset`` on. The first row stays,
+        """Deletes the rows that are not needed for records from ``offset`` on. The first row stays,
         because it says where the positions began."""
         last = bisect_right(self._rows.columns[OFFSET], offset) - (offset < self._tail[0].offset)
         keys = [self._key(self._rows[row]) for row in range(1, last)]
@@ -209,7 +209,7 @@ def first_rows(name: str, begin: Checkpoint) -> Rows:
 
 
 def rows_before(log: Log, name: str, end: int) -> Rows:
-    """What takes the checkpoints behind the offset ``end`` out of a partition's rows; one stays at least."""
+    """Deletes the checkpoints behind the offset ``end`` from a partition's rows; one stays at least."""
     table = log.table(POSITIONS)
     rows: Rows = {}
     kept = False

@@ -1,4 +1,4 @@
-"""What the records of a partition take in RAW form. Pure functions, for a thread beside the hub.
+"""The size of a partition's records in RAW form. Pure functions, for a thread beside the hub.
 
 Which records are visible is decided here, batch by batch. A batch that nobody can read, because it is
 malformed inside, has no records: that never changes. One whose codec is not installed raises BatchError
@@ -24,7 +24,7 @@ Aborted = Sequence[tuple[int, int, int]]
 _Hidden = dict[int, tuple[list[int], list[int]]]  # first and last offsets of aborted transactions by producer
 
 Form = Callable[[Columns], tuple[int, Any]]
-"""What is wanted of the records of a batch: how many octets they take, and a content."""
+"""The wanted figures of a batch's records: how many octets they take, and a content."""
 
 BATCH_BYTES = 1024  # that looking into a batch costs as much as, however few it has: 20 microseconds
 _COURTESY = 64 * 1024  # bytes looked into before other Python threads, the hub's among them, have their turn

@@ -1,4 +1,4 @@
-"""What has been used of an allowance per second, and how long its user has to wait.
+"""The use of an allowance per second, and how long its user has to wait.
 
 A leaky bucket: what is used flows in, and flows out as fast as is allowed. Up to BURST_SECONDS of the
 allowance may be in it; a user that brought in more waits until the excess has flowed out. A user that waits

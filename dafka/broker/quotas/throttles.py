@@ -1,4 +1,4 @@
-"""Throttles: what clients have used of their quotas, and how long each has to wait."""
+"""Throttles: how much clients used of their quotas, and how long each has to wait."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Sasl:
 
 
 class Answer(NamedTuple):
-    """What to send. ``failed``: why the connection is closed afterwards."""
+    """An answer to send. ``failed``: why the connection is closed afterwards."""
 
     buffers: Buffers
     failed: BadRequestError | None = None

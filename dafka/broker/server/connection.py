@@ -92,7 +92,7 @@ class Shared:
         self.requests = self.received = self.sent = 0  # since the start; octets
 
     def rights(self, peer: Peer, name: str) -> Rights | None:
-        """What the client of a connection of that name may do; None: everything."""
+        """The rights of a client of that name; None: everything."""
         if self._acls is None:
             return None
         return Rights(self._acls, self._denials, peer.principal, peer.host, f"{name} at {peer.listener}")

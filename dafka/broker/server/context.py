@@ -12,7 +12,7 @@ from dafka.security.principals import ANONYMOUS
 
 
 class Told(NamedTuple):
-    """What clients of a listener are told: its protocol, and where they find the broker."""
+    """The listener in answers to its clients: its protocol, and the broker's address."""
 
     protocol: str
     host: str
@@ -63,7 +63,7 @@ class Context(NamedTuple):
 
     @property
     def protocol(self) -> str:
-        """What is spoken at the client's listener."""
+        """The security protocol of the client's listener."""
         return PLAINTEXT if self.told is None else self.told.protocol
 
     def brokers(self, found: Metadata) -> Sequence[tuple[int, str, int]]:

@@ -1,4 +1,4 @@
-"""What a client has used of its quotas, and how long its connection is not read because of that.
+"""A client's use of its quotas, and how long its connection is not read because of that.
 
 As in Kafka since 2.0 (KIP-219): the response is sent at once and says in ``throttle_time_ms`` how long the
 client should wait. Whether it does or not, its connection is not read before.

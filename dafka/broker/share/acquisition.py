@@ -14,7 +14,7 @@ from dafka.broker.share.limits import ACQUIRED_AT_ONCE, ACQUIRED_OFFSETS
 
 
 class Terms(NamedTuple):
-    """What a group allows: ``lock`` in seconds, deliveries of a record, records in flight, and renewals."""
+    """The limits of a group: ``lock`` in seconds, deliveries of a record, records in flight, and renewals."""
 
     lock: float = 30.0
     deliveries: int = 5
@@ -23,7 +23,7 @@ class Terms(NamedTuple):
 
 
 class Acquisition:
-    """One acquisition: what it may take, and what it has taken."""
+    """One acquisition: how much it may take, and the records it has taken."""
 
     def __init__(
         self, member: str, until: float, terms: Terms, records: int, strict: bool, batch_size: int

@@ -1,4 +1,4 @@
-"""What is refused of a request about share groups, whatever the broker's state."""
+"""Checks of requests about share groups that do not depend on the broker's state."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class ShareFetch:
         self._abandoned = False
 
     def run(self, opened: Mapping[Delivery, SharePlace], wait: bool) -> dict[SharePlace, SharedRecords]:
-        """What was acquired of these share partitions, in their order; waits if there is nothing."""
+        """Acquire records of these share partitions, in their order; waits if there are none."""
         self._places = dict(opened)
         ends = time.monotonic() + (self._wanted.max_wait if wait else 0.0)
         try:

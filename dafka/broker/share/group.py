@@ -128,7 +128,7 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
         return found
 
     def describe(self) -> ShareGroupDescription:
-        """What tools are told."""
+        """The description for tools."""
         members = [
             ShareMember(
                 member.member_id,

@@ -19,7 +19,7 @@ from dafka.log import LogError
 
 
 class Progress:
-    """That of all groups of one broker. Hub side; what is not being read is loaded, which waits."""
+    """The progress of all groups of one broker. Hub side; what is not in memory is read, which waits."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Progress:
         return [(topic.name, number) for topic, number in found if topic is not None]
 
     def offset(self, group: str, key: TopicPartition) -> ShareOffset:
-        """What tools ask of Kafka."""
+        """A group's progress in a partition, as tools ask for it."""
         partition = self._topics.partition(*key)
         if partition is None:
             return ShareOffset(None, NO_START)  # as of one that nobody has read

@@ -1,4 +1,4 @@
-"""What members that have gone had acquired is given back, a few share partitions at a time."""
+"""Releasing the records of members that left, a few share partitions at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What share groups have done with, stored: rows of the log's table ``share``, by group and partition.
+"""The stored states of share groups: rows of the log's table ``share``, by group and partition.
 
 A share partition has a row with a snapshot (:mod:`dafka.broker.share.stored`) and behind it rows with what
 has changed since. A key consists of the group as in the table of committed offsets, the topic's id, the

@@ -1,4 +1,4 @@
-"""What is stored of a share partition, in bytes: a snapshot of it, or what has changed since.
+"""The stored form of a share partition, in bytes: a snapshot, or the changes since.
 
 Both are a header with the state epoch and the start offset, and runs of offsets with state and number of
 deliveries. A snapshot has all runs; a change has those that take the place of what was there. Acquired runs
@@ -63,7 +63,7 @@ def snapshot(state_epoch: int, partition: SharePartition | None) -> bytes:
 
 
 def change(state_epoch: int, partition: SharePartition, ranges: Iterable[tuple[int, int]]) -> bytes:
-    """What is in these ranges of offsets now."""
+    """A change: the states of these ranges of offsets, in bytes."""
     packed = bytearray(_HEADER.pack(False, state_epoch, partition.start))
     at = partition.start
     for first, last in sorted(ranges):
@@ -75,7 +75,7 @@ def change(state_epoch: int, partition: SharePartition, ranges: Iterable[tuple[i
 
 
 def restored(values: Iterable[bytes], over: Over = iter) -> Stored | None:
-    """What a snapshot and the changes after it say; changes before the first snapshot do not count.
+    """The state after a snapshot and the changes that follow; changes before the first snapshot do not count.
 
     There may be a million runs in them: ``over`` goes through those of each value.
     """

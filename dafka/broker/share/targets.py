@@ -1,4 +1,4 @@
-"""What the members of large share groups are to read: computed once for all who join meanwhile."""
+"""Targets of large share groups: computed once for all members that join meanwhile."""
 
 from __future__ import annotations
 

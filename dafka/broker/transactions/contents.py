@@ -1,4 +1,4 @@
-"""What a transaction contains: partitions, groups, and the offsets of groups.
+"""The contents of a transaction: partitions, groups, and the offsets of groups.
 
 Each is written before its client is answered. The first one begins the transaction.
 """

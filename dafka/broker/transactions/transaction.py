@@ -85,7 +85,7 @@ _FIELDS = (
 
 
 class Decision(NamedTuple):
-    """What the decision to end a transaction makes of its producer.
+    """The state of a producer once the end of its transaction is decided.
 
     ``epoch`` is that of the markers, and of the producer from then on. ``raised``: the end raises it (second
     part of KIP-890); producer id and epoch before are then kept for retries. ``next_producer_id``: with the

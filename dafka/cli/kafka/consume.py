@@ -174,7 +174,7 @@ def _print_group(
 
     class Joining(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-            """What was printed is committed."""
+            """Nothing is to be done: the position behind printed records is committed."""
 
         def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
             nonlocal joined

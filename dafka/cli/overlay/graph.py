@@ -43,7 +43,7 @@ def dot(graph: Graph, me: EndpointId) -> str:
 
 
 def writer_of(file: Path) -> Callable[[Graph, EndpointId], None]:
-    """What writes a picture to a file, by its ending. Raises :class:`click.ClickException`."""
+    """The writer of pictures for a file, by its ending. Raises :class:`click.ClickException`."""
     if file.suffix not in FORMATS:
         raise click.UsageError(f"{file}: a picture ends with {', '.join(FORMATS)}")
     if file.suffix == ".dot":

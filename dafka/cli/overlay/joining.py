@@ -53,7 +53,7 @@ class Id(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
 
 class Joining:
-    """What the options say about the endpoint."""
+    """The options that describe the endpoint."""
 
     def __init__(
         self,

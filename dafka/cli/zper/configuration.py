@@ -19,7 +19,7 @@ CONFIG = click.argument(
 
 
 def configured(path: Path | None) -> Properties:
-    """What a file says; without one the defaults."""
+    """The settings of a file; without one the defaults."""
     if path is None:
         return read_properties("")
     try:
@@ -29,7 +29,7 @@ def configured(path: Path | None) -> Properties:
 
 
 def say(properties: Properties, path: Path | None) -> None:
-    """What its user should know about a file."""
+    """Notes on a file for its user."""
     for warning in properties.warnings:
         click.echo(f"warning: {path}: {warning}", err=True)
     if properties.without_effect:

@@ -1,4 +1,4 @@
-"""What only some kinds of groups have: states of delivery of share groups, topologies of Kafka Streams."""
+"""Details of some kinds of groups: states of delivery of share groups, topologies of Kafka Streams."""
 
 from __future__ import annotations
 

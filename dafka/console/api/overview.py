@@ -60,7 +60,7 @@ def _rates(desk: Desk) -> dict[str, Any]:
 
 
 def _own(desk: Desk) -> dict[str, Any]:
-    """What only a broker of this process says."""
+    """Figures that only a broker of this process has."""
     core = desk.networks.core
     if core is None or not desk.is_operator:
         return dict.fromkeys(_OWN)

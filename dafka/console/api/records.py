@@ -152,7 +152,7 @@ def produce(desk: Desk, topic: str, body: Any) -> dict[str, Any]:
 
 
 def decoder_of(desk: Desk, choices: Mapping[str, Any], seconds: float | None = None) -> Decoder:
-    """What decodes keys and values as the parameters DECODE say."""
+    """The decoder of keys and values that the parameters DECODE ask for."""
     return desk.decoder(choices["decode_key"], choices["decode"], seconds)
 
 

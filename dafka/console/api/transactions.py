@@ -110,7 +110,7 @@ def abort_transaction(desk: Desk, id: str) -> dict[str, Any]:
 
 
 def _begun(desk: Desk, keys: Collection[tuple[str, int]]) -> list[dict[str, Any]]:
-    """What is open in some partitions, with what it holds up; of too many, only in the first of them."""
+    """Open transactions in some partitions, and what they hold up; of too many, only in the first."""
     asked = list(keys)[: limits.PARTITIONS_ASKED]
     if not asked:
         return []

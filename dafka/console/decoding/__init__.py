@@ -1,1 +1,1 @@
-"""What the octets of keys and values mean: MessagePack, and the schemas of a registry."""
+"""Decoding keys and values: MessagePack, and the schemas of a registry."""

@@ -17,7 +17,7 @@ from dafka.console.decoding.plain import plain, text_of
 from dafka.console.decoding.registry import Registry
 
 CHOICE = "^(auto|none|msgpack|schema:[0-9]{1,10}(:[A-Za-z0-9_.]{0,255})?)$"
-"""What may be chosen for keys or values. ``schema:ID``: they are of this schema, without a beginning;
+"""The choices for keys or values. ``schema:ID``: they are of this schema, without a beginning;
 ``schema:ID:MESSAGE`` names the message of a Protobuf schema."""
 
 _CHOICE = re.compile(CHOICE)
@@ -35,7 +35,7 @@ class Decoded(NamedTuple):
 
     @property
     def words(self) -> Any:
-        """What an expression compares: text and numbers as they are, anything else as JSON."""
+        """The operand for an expression: text and numbers as they are, anything else as JSON."""
         return text_of(self.value) if isinstance(self.value, (dict, list)) else self.value
 
 
@@ -53,7 +53,7 @@ class Decoder:
         self._lookups, self._since = 0, time.monotonic()
 
     def decoded(self, field: str, content: bytes | None) -> Decoded | None:
-        """What a ``"key"`` or ``"value"`` means; None if it is not decoded. Raises DecodingError."""
+        """The decoded ``"key"`` or ``"value"``; None if it is not decoded. Raises DecodingError."""
         if not content:
             return None
         last = self._last.get(field)

@@ -51,7 +51,7 @@ def parse_json(content: bytes | str) -> Any:
 
 
 class _Plain:
-    """What is left of the room for one value."""
+    """The room that is left for one value."""
 
     def __init__(self) -> None:
         self._left = limits.DECODED_CHARACTERS

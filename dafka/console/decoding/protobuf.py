@@ -162,7 +162,7 @@ def _compiled(files: Sequence[tuple[str, str]]) -> bytes:
 
 
 def _outcome(files: Sequence[tuple[str, str]]) -> bytes | DecodingError:
-    """What a thread of gevent's raises is printed as well, so it returns its errors."""
+    """Returns errors, since gevent also prints those that its threads raise."""
     try:
         return _compile(files)
     except DecodingError as error:

@@ -1,1 +1,1 @@
-"""What is around the broker, as far as the console is connected with it: the mesh, the overlay, ZPER."""
+"""Networks around the broker that the console is connected with: the mesh, the overlay, ZPER."""

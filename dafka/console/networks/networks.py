@@ -1,4 +1,4 @@
-"""What the console is connected with beside the broker's interface, and what it can say of each."""
+"""The networks that the console is connected with beside the broker's interface."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NetworkOptions:
-    """What a console shows beside a cluster; whatever is left out is not shown.
+    """The networks that a console shows beside a cluster; those left out are not shown.
 
     ``tower``: of a mesh, as nodes take it; the console joins as an observer, at the interface ``bind`` and
     with ``keys``. ``overlay``: addresses of endpoints of the overlay (``"host:port"``), with ``overlay_tls``

@@ -1,4 +1,4 @@
-"""What a broker of this process has warned of: lines of its log, and what is short now."""
+"""Warnings of a broker of this process: lines of its log, and resources that are short now."""
 
 from __future__ import annotations
 

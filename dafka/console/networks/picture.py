@@ -39,7 +39,7 @@ HERE = "here"
 
 @dataclass
 class _Asked:
-    """What a node asks for of one partition."""
+    """A node's fetches from one partition."""
 
     sequence: int
     since: float  # when it has asked for that first
@@ -87,7 +87,7 @@ class Picture:
     def __init__(self, own: Mapping[bytes, str] | None = None) -> None:
         self.own = dict(own or {})
         self.left_out = 0
-        """What found no room in the tables."""
+        """How many entries found no room in the tables."""
         self._partitions: dict[Key, _Partition] = {}
         self._nodes: dict[bytes, _Node] = {}
         self._present = _Present()
@@ -260,7 +260,7 @@ class Picture:
         return address in self.own or any(address in some for some in self._present)
 
     def kind(self, address: bytes) -> str:
-        """What a node is: ``store`` (a broker is one as well), ``consumer``, or ``producer``: one that has
+        """The kind of a node: ``store`` (a broker is one as well), ``consumer``, or ``producer``: one that has
         told where its metrics are."""
         node = self._nodes.get(address)
         if address in self._present.stores or (node is not None and node.is_store):

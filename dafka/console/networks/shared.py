@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Shared(Generic[T]):
-    """What ``look()`` returned last, if that is less than limits.SAMPLE_SECONDS old. In one thread."""
+    """The last result of ``look()``, if that is less than limits.SAMPLE_SECONDS old. In one thread."""
 
     def __init__(self, look: Callable[[], T]) -> None:
         self._look = look

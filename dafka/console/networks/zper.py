@@ -35,7 +35,7 @@ def of_broker(zper: Zper, run: Callable[..., Any]) -> dict[str, Any]:
 
 
 def of_controllers(addresses: Sequence[str]) -> list[dict[str, Any]]:
-    """What the ZPControllers at these addresses say. A thread asks, since pyzmq waits."""
+    """The answers of the ZPControllers at these addresses. A thread asks, since pyzmq blocks."""
     pool = gevent.get_hub().threadpool
     return [pool.apply(_ask, (address,)) for address in addresses]
 

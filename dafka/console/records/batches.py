@@ -16,7 +16,7 @@ from dafka.protocol.batch_reader import decode_batch
 
 
 class Some(NamedTuple):
-    """What one fetch has brought: batches of records, not decoded yet, and the offset to go on at."""
+    """The result of one fetch: batches of records, not decoded yet, and the offset to go on at."""
 
     batches: list[tuple[BatchHeader, bytes, str | None]]
     octets: int
@@ -87,7 +87,7 @@ def size_of(record: Record) -> int:
 
 
 def facts_of(header: BatchHeader) -> BatchFacts:
-    """What the header of a batch says."""
+    """The fields of a batch's header."""
     try:
         compression = header.compression
     except BatchError:

@@ -1,4 +1,4 @@
-"""What a search looks for: a small language over records.
+"""Search expressions: a small language over records.
 
     error                                   the word is in the key or the value
     key == "user-7" and value.amount > 100  fields of a value that is JSON
@@ -132,7 +132,7 @@ class _Parser:
 
 
 def _constant(text: str) -> str:
-    """What a text in quotes means."""
+    """The content of a text in quotes."""
     try:
         return str(json.loads(text, strict=False))
     except ValueError as error:
@@ -191,7 +191,7 @@ class _Content:
         return _text(content) if decoded is None else decoded.words
 
     def parts(self, record: Record) -> Any:
-        """What was decoded, or JSON; missing if it is neither."""
+        """The decoded value, or JSON; missing if it is neither."""
         content = self._octets(record)
         decoded = self._decoder.found(self._name, content)
         if decoded is not None:

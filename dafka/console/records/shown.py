@@ -23,7 +23,7 @@ class Record(NamedTuple):
 
 
 class BatchFacts(NamedTuple):
-    """What a batch says of its records. ``log_append``: its timestamps are those of the broker."""
+    """Properties that a batch gives its records. ``log_append``: its timestamps are the broker's."""
 
     base_offset: int
     records: int

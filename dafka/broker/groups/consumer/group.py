@@ -325,7 +325,7 @@ class ConsumerGroup(PartitionGroup[Member]):
 
     @property
     def assignor(self) -> Assignor:
-        """What computes the target."""
+        """The function that computes the target."""
         return ASSIGNORS[self.assignor_name]
 
     def assign_if_small(self) -> None:
@@ -408,7 +408,7 @@ def _has_any(owned: Partitions | None, partitions: Assignment) -> bool:
 
 
 def _split(had: Assignment, target: Assignment) -> tuple[Assignment, Assignment]:
-    """What is in the target, and what is not."""
+    """The parts of an assignment that are in the target, and those that are not."""
     kept = {topic: numbers & target.get(topic, frozenset()) for topic, numbers in had.items()}
     rest = {topic: numbers - kept[topic] for topic, numbers in had.items()}
     return without_nothing(kept), without_nothing(rest)

@@ -1,4 +1,4 @@
-"""What is wrong with a heartbeat, whatever the state of its group is."""
+"""Checks of a heartbeat that do not depend on its group's state."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ Assignment = Mapping[UUID, frozenset[int]]
 """Partitions by topic id. No topic is there without partitions."""
 
 Target = dict[str, Assignment]
-"""What each member of a group is to have, by member id."""
+"""The target of each member of a group, by member id."""
 
 NOTHING: Assignment = {}
 
@@ -25,7 +25,7 @@ class Subscriber(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """What a target assignment is computed from: the group of an epoch, and its topics' partitions.
+    """The input for a target assignment: the group of an epoch, and its topics' partitions.
 
     It does not change with the group, so that the assignor may run beside the hub.
     """

@@ -1,4 +1,4 @@
-"""What the newer groups have in common: members with epochs, heartbeats, and assignments by the broker.
+"""The base of the newer groups: members with epochs, heartbeats, and assignments by the broker.
 
 Theory of operation
 -------------------

@@ -17,7 +17,7 @@ class PartitionGroup(ModernGroup[M, Assignment]):
         return {topic.topic_id: topic.partitions for topic in self._known.values()}
 
     def spec(self) -> Spec:
-        """What the target of this epoch is to be computed from."""
+        """The input for the target of this epoch."""
         ids = {name: topic.topic_id for name, topic in self._known.items()}
         sets: dict[frozenset[str], frozenset[UUID]] = {}  # most members read the same topics
         members = []
@@ -31,5 +31,5 @@ class PartitionGroup(ModernGroup[M, Assignment]):
         return Spec(self.epoch, members, self.partitions())
 
     def target_of(self, member: M) -> Assignment:
-        """What the member is to have."""
+        """The target assignment of a member."""
         return self.target.get(member.member_id, NOTHING)

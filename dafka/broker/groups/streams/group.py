@@ -62,7 +62,7 @@ class Settings(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a member is told. ``tasks`` is None if it has them already."""
+    """The answer to a member. ``tasks`` is None if it has them already."""
 
     member_id: str
     epoch: int
@@ -111,7 +111,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         return member.epoch == self.assignment_epoch and not member.lacks and member.revoking == NOTHING
 
     def target_of(self, member: Member) -> Roles:
-        """What the member is to have."""
+        """The target assignment of a member."""
         return self.target.get(member.member_id, NOTHING)
 
     # -- heartbeats, the first half -------------------------------------------------------------
@@ -247,7 +247,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         return max(self._delayed_until, self._assigned_at + self._interval)
 
     def spec(self) -> Spec:
-        """What the target of this epoch is to be computed from."""
+        """The input for the target of this epoch."""
         tasks = self.configured.tasks if self.configured is not None and self.configured.is_ready else {}
         subtopologies = () if self.topology is None else self.topology.subtopologies
         return Spec(
@@ -358,7 +358,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
             )
 
     def endpoints(self) -> Iterator[EndpointPartitions]:
-        """What is run where queries are answered; members may come and go meanwhile."""
+        """The partitions at each application endpoint, for queries; members may come and go meanwhile."""
         for member in list(self.members.values()):
             if member.endpoint is not None and self.is_ready:
                 assert self.configured is not None

@@ -1,4 +1,4 @@
-"""What is wrong with a heartbeat of a Streams group, whatever the state of the group is."""
+"""Checks of a Streams group's heartbeat that do not depend on the group's state."""
 
 from __future__ import annotations
 

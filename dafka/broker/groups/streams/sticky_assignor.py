@@ -32,7 +32,7 @@ class Runner(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """What a target is computed from: the group of an epoch. It does not change with the group.
+    """The input for a target: the group of an epoch. It does not change with the group.
 
     ``tasks``: how many tasks each subtopology has. ``stateful``: the subtopologies with state. ``standbys``:
     how many copies each of their tasks has.

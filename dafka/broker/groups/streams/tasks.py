@@ -40,7 +40,7 @@ def frozen(tasks: Mapping[str, Collection[int]]) -> Share:
 
 
 def split(had: Roles, target: Roles) -> tuple[Roles, Roles]:
-    """What is in the target, in the same role, and what is not."""
+    """The tasks that are in the target, in the same role, and those that are not."""
     kept = Roles(*(_both(one, other) for one, other in zip(had, target, strict=True)))
     return kept, minus(had, kept)
 

@@ -1,4 +1,4 @@
-"""What is wrong with a topology by itself, and the topics that it needs."""
+"""Checks of a topology by itself, and the topics that it needs."""
 
 from __future__ import annotations
 

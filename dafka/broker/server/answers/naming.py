@@ -1,4 +1,4 @@
-"""What the answers share: the version of a request, names and fields of topics, and grouping by topic."""
+"""Shared by the answers: the version of a request, names and fields of topics, and grouping by topic."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _writes(version: int) -> Writes:
 
 
 def _check_transaction(rights: Rights, request: ProduceRequest) -> Produced | None:
-    """What is answered for every partition if a batch is of a transaction in which the client may not write.
+    """The error for every partition if a batch is of a transaction in which the client may not write.
 
     Without a transactional id there is none in which it may.
     """

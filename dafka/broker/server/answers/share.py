@@ -231,7 +231,7 @@ def acknowledged_partition(number: int, error: Error | None, message: str | None
 
 
 def asked_of(request: Any) -> ShareRequest:
-    """What ShareFetch and ShareAcknowledge have in common."""
+    """The common part of ShareFetch and ShareAcknowledge."""
     acknowledged: dict[SharePlace, list[Acknowledged]] = {}
     pace = Pace()
     for topic in request.topics:

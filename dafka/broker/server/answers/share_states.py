@@ -72,7 +72,7 @@ def refused_states(response_class: Any, request: Any, error: Error) -> Any:
 
 
 def _asked(request: Any) -> dict[SharePlace, Any]:
-    """What is asked for each partition; nothing for a group without a name, as in Kafka."""
+    """The question for each partition; nothing for a group without a name, as in Kafka."""
     if not request.group_id:
         return {}
     pace = Pace()

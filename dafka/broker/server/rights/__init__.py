@@ -1,4 +1,4 @@
-"""What each API needs a client to be allowed, and the answers to those that are not.
+"""The rights that each API needs, and the answers to clients without them.
 
 :mod:`.needs` is the table; a guard for each API asks for what it says, answers with Kafka's errors for what
 is refused, and has the API's own function answer the rest. Without access control lists none of it runs.

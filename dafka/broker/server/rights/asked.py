@@ -84,7 +84,7 @@ def whole(asked: Asked) -> Any:
 
 
 class Items(NamedTuple):
-    """What a request lists, and how its answer says that one of these is refused.
+    """The list in a request, and how its answer says that one of the items is refused.
 
     ``asked`` and ``answered`` are the fields with the lists; ``name`` finds the name of the resource, and
     ``refused`` makes an item of the answer from one of the request and an error.

@@ -29,7 +29,7 @@ ERRORS: Mapping[ResourceType, Error] = {
 
 
 class Effect(Enum):
-    """What is answered to whom lacks a right."""
+    """The answer to a client that lacks a right."""
 
     WHOLE = "for the whole request"
     EACH = "for each"

@@ -232,7 +232,7 @@ def metadata(asked: Asked) -> Any:
 
 
 def cluster_operations(asked: Asked) -> Any:
-    """What is allowed on the cluster; nothing for those that may not describe it."""
+    """The allowed operations on the cluster; nothing for clients that may not describe it."""
     if not asked.may(asked.needs[-1]):
         return frozenset[Any]()
     return asked.operations(Kind.CLUSTER, [CLUSTER_NAME])[CLUSTER_NAME]

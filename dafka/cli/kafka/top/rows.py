@@ -1,4 +1,4 @@
-"""What a look found, as text for people and as JSON for programs."""
+"""The results of a look, as text for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def answered(look: Look) -> str:
 
 
 def left_out(look: Look) -> str:
-    """What the look did not look at, or nothing."""
+    """A note on what was left out, or nothing."""
     parts = []
     if look.left_out["partitions"]:
         parts.append(f"{look.left_out['partitions']:,} partitions are not watched: --topic PATTERN chooses")

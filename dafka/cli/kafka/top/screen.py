@@ -38,7 +38,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Found(Message):
-    """What a look has found, or the error that came in its place."""
+    """The result of a look, or the error that came in its place."""
 
     def __init__(self, found: Look | Exception) -> None:
         super().__init__()
