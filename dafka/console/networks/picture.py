@@ -260,7 +260,7 @@ class Picture:
         return address in self.own or any(address in some for some in self._present)
 
     def kind(self, address: bytes) -> str:
-        """The kind of a node: ``store`` (a broker is one as well), ``consumer``, or ``producer``: one that has
+        """The kind of a node: ``store`` (a broker is one as well), ``consumer``, or ``producer``, which has
         told where its metrics are."""
         node = self._nodes.get(address)
         if address in self._present.stores or (node is not None and node.is_store):
