@@ -22,6 +22,7 @@ from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.broker.interface.front_end import FrontEndOptions
 from dafka.broker.limits import OFFSETS_RETENTION
 from dafka.broker.options import BrokerOptions
+from dafka.broker.quotas.settings import check_quota_settings
 from dafka.broker.resources import Resources
 from dafka.broker.topics.group_configs import check_started_with
 from dafka.commit.retention import CHECK_INTERVAL
@@ -83,7 +84,8 @@ class Broker:
     ``group_settings``: settings of groups by Kafka's names, for all groups that have none of their own, and
     their bounds: ``{"group.consumer.session.timeout.ms": "10000"}``. Raises ValueError for one that does not
     exist, or is out of its bounds. ``group.consumer.migration.policy`` is whether a group may change its
-    protocol while it has members.
+    protocol while it has members. ``quota_settings``: those of quotas, the windows in which use is counted:
+    ``{"quota.window.num": "11", "quota.window.size.seconds": "1"}``.
 
     The broker runs until :meth:`stop`. One that neither the program nor a client in it has any more is
     stopped, with a ResourceWarning.
@@ -115,6 +117,7 @@ class Broker:
         console: FrontEndOptions | None = None,
         keys: KeyFolder | None = None,
         group_settings: Mapping[str, str] | None = None,
+        quota_settings: Mapping[str, str] | None = None,
     ) -> None:
         self._options = BrokerOptions(
             tower=tower,
@@ -135,8 +138,10 @@ class Broker:
             console=console,
             keys=keys,
             group_settings=group_settings,
+            quota_settings=quota_settings,
         )
         check_started_with(group_settings or {})
+        check_quota_settings(quota_settings or {})
         self._path = None if path is None else os.path.abspath(os.fspath(path))
         self._hub = get_hub()
         self._running: Resources | None = None

@@ -47,6 +47,7 @@ class BrokerOptions:
     keys: KeyFolder | None = None
     clock: Clock = REAL
     group_settings: Mapping[str, str] | None = None
+    quota_settings: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         count = self.default_partitions
@@ -105,6 +106,7 @@ class BrokerOptions:
         minutes = 2**31 - 1 if seconds == math.inf else max(1, math.ceil(seconds / 60))
         configs = {
             **(self.group_settings or {}),
+            **(self.quota_settings or {}),
             "auto.create.topics.enable": str(self.auto_create_topics).lower(),
             "log.retention.check.interval.ms": str(max(1, int(1000 * self.retention_check_interval))),
             "num.partitions": str(self.default_partitions),

@@ -21,6 +21,7 @@ from dafka.broker.embedded.broker import EmbeddedBroker
 from dafka.broker.interface.front_end import Beside, FrontEnd
 from dafka.broker.listening import LOOPBACK, PLAINTEXT, Listen, client_host, warn_if_open
 from dafka.broker.options import BrokerOptions
+from dafka.broker.quotas.settings import windows
 from dafka.broker.quotas.throttles import Throttles
 from dafka.broker.server.context import Told
 from dafka.broker.server.listener import Door, Listener, with_sasl
@@ -125,7 +126,9 @@ class Resources:
         for listen, door in zip(options.listeners, self.doors, strict=True):
             warn_if_open(listen, door.told.host, door.told.port, options.acls is not None)
         if self.doors:
-            throttles = Throttles(self.core.quotas, options.clock.monotonic)
+            given = options.quota_settings or {}
+            counted = windows(given), windows(given, "controller.")
+            throttles = Throttles(self.core.quotas, options.clock.monotonic, *counted)
             self.listener = self.listener_class(hub, self.core, self.doors, throttles, self.core.acls)
         if options.zper is not None:
             keys = None if options.keys is None else options.keys.load_server()

@@ -132,6 +132,12 @@ def _pairs(ctx: click.Context, param: click.Parameter, text: str | None) -> dict
     metavar="NAME=VALUE,...",
     help="Settings of all groups by Kafka's names: group.consumer.session.timeout.ms=10000.",
 )
+@click.option(
+    "--quota-settings",
+    callback=_pairs,
+    metavar="NAME=VALUE,...",
+    help="Settings of quotas by Kafka's names: quota.window.num=11,quota.window.size.seconds=1.",
+)
 @metrics_options
 @click.option("--check", is_flag=True, help="Say what is wrong with the settings, or what they are, and end.")
 @common_options

@@ -12,8 +12,10 @@ from dafka.cli.where import where
 
 Command = Callable[..., Any]
 
-_KINDS = {"user": "user", "client_id": "client-id"}
-_KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
+_KINDS = {"user": "user", "client_id": "client-id", "ip": "ip"}
+_OF_CLIENTS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+_OF_ADDRESSES = ("connection_creation_rate",)
+_KEYS = (*_OF_CLIENTS, *_OF_ADDRESSES)
 
 
 def _whom(command: Command) -> Command:
@@ -23,6 +25,8 @@ def _whom(command: Command) -> Command:
     @click.option("--user-default", is_flag=True, help="Users without a quota of their own.")
     @click.option("--client-id", metavar="NAME", help="A client id.")
     @click.option("--client-id-default", is_flag=True, help="Client ids without a quota of their own.")
+    @click.option("--ip", metavar="ADDRESS", help="An address that clients connect from.")
+    @click.option("--ip-default", is_flag=True, help="Addresses without a quota of their own.")
     @wraps(command)
     def with_whom(**options: Any) -> Any:
         entity = []
@@ -41,7 +45,8 @@ def _whom(command: Command) -> Command:
 def quota() -> None:
     """Set, list and remove what the clients of a broker may use in a second.
 
-    A quota is for a user, a client id, or a user with a client id; the most particular one counts.
+    A quota is for a user, a client id, or a user with a client id; the most particular one counts. One for
+    an address is about connections.
     """
 
 
@@ -53,6 +58,18 @@ def quota() -> None:
     type=click.FloatRange(0, min_open=True),
     metavar="N",
     help="Processor time of the broker; 100 is one core.",
+)
+@click.option(
+    "--controller-mutation-rate",
+    type=click.FloatRange(0, min_open=True),
+    metavar="N",
+    help="Partitions created, added and deleted.",
+)
+@click.option(
+    "--connection-creation-rate",
+    type=click.IntRange(1, 2**31 - 1),
+    metavar="N",
+    help="New connections of an address.",
 )
 @_whom
 @where
@@ -92,14 +109,15 @@ def list_(entity: Any, connect: Any) -> None:
 @where
 def remove(entity: Any, connect: Any, keys: tuple[str, ...]) -> None:
     """Remove quotas."""
-    _alter(connect, entity, [(key, None) for key in keys or _KEYS])
+    of_kind = _OF_ADDRESSES if entity and entity[0][0] == "ip" else _OF_CLIENTS
+    _alter(connect, entity, [(key, None) for key in keys or of_kind])
 
 
 def _alter(connect: Any, entity: Any, changes: Iterable[tuple[str, float | None]]) -> None:
     from dafka.broker.interface.quotas import QuotaChange, QuotaChanges
 
     if not entity:
-        raise click.UsageError("name its clients: --user, --user-default, --client-id, --client-id-default")
+        raise click.UsageError("name its clients: --user, --client-id or --ip, or --user-default and so on")
     with connect() as connection:
         change = QuotaChanges(entity, [QuotaChange(*one) for one in changes])
         (outcome,) = connection.call("alter_quotas", [change])

@@ -72,6 +72,7 @@ LISTENER_METRICS = {
     "listener_bytes_out": "Octets sent",
     "listener_held_bytes": "Octets of requests and responses under way",
     "listener_fetch_sessions": "Fetch sessions of these clients",
+    "listener_throttled": "Times that one of them was told to wait because of a quota",
 }
 """Of a broker that listens for Kafka's clients."""
 

@@ -1,8 +1,8 @@
 """Entities: whom a quota can be for, and which of many counts for a client.
 
-A quota is for a user, a client id, or a user with a client id. Each of them may be a name or the default of
-all that have no quota of their own. For each key, the first of eight counts that has the key (Kafka's
-documentation, "Quotas"):
+A quota is for a user, a client id, a user with a client id, or an address. Each of them may be a name or the
+default of all that have no quota of their own. For each key of users and client ids, the first of eight
+counts that has the key (Kafka's documentation, "Quotas"):
 
     1  user and client id           4  default user and client id       7  client id
     2  user and default client id   5  both defaults                    8  default client id
@@ -15,12 +15,13 @@ clients of a user together, one of level 7 or 8 for all users of a client id, th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
 from typing import NamedTuple
 
 from dafka.broker.interface.quotas import Entity, Match, QuotaFilter
 
-USER, CLIENT_ID = "user", "client-id"
-KINDS = (USER, CLIENT_ID)
+USER, CLIENT_ID, IP = "user", "client-id", "ip"
+KINDS = (USER, CLIENT_ID, IP)
 NAME_OCTETS = 255
 
 Quotas = Mapping[Entity, Mapping[str, float]]
@@ -38,19 +39,37 @@ class Counting(NamedTuple):
 
 
 def entity(given: Sequence[tuple[str, str | None]]) -> Entity:
-    """The entity in its usual order. Raises InvalidEntityError."""
-    if not given:
+    """The entity in its usual order; the last name of a kind counts. Raises InvalidEntityError."""
+    names = dict(given)
+    if not names:
         raise InvalidEntityError("Invalid empty client quota entity")
-    names: dict[str, str | None] = {}
-    for kind, name in given:
+    for kind, name in names.items():
         if kind not in KINDS:
-            raise InvalidEntityError(f"Unhandled client quota entity type {kind[:40]!r}: {', '.join(KINDS)}")
-        if kind in names:
-            raise InvalidEntityError(f"Invalid client quota entity: {kind} is in it twice")
-        if name is not None and not 0 < len(name.encode(errors="replace")) <= NAME_OCTETS:
-            raise InvalidEntityError(f"the name of a {kind} has 1 to {NAME_OCTETS} octets")
-        names[kind] = name
+            raise InvalidEntityError(f"Unhandled client quota entity type: {kind[:40]}")
+        if name == "":
+            raise InvalidEntityError(f"Empty {kind} not supported")
+        if name is not None and len(name.encode(errors="replace")) > NAME_OCTETS:
+            raise InvalidEntityError(f"the name of a {kind} has {NAME_OCTETS} octets at most")
+    if IP in names:
+        if len(names) > 1:
+            raise InvalidEntityError("Invalid quota entity combination: ip stands alone")
+        if names[IP] is not None and not address(names[IP]):
+            raise InvalidEntityError(f"{names[IP]} is not a valid IP or resolvable host.")
     return tuple((kind, names[kind]) for kind in KINDS if kind in names)
+
+
+def address(name: str | None) -> str:
+    """The address that an entity of this name is for, as sockets write it; "" if it is none.
+
+    Of names of hosts only localhost is known: to look up others takes a server, and time.
+    """
+    if name is not None and name.lower() == "localhost":
+        return "127.0.0.1"
+    try:
+        found = ip_address(name or "")
+    except ValueError:
+        return ""
+    return str(getattr(found, "ipv4_mapped", None) or found)
 
 
 def counting(quotas: Quotas, key: str, user: str, client_id: str) -> Counting | None:

@@ -30,7 +30,7 @@ from dafka.broker.interface.quotas import (
     QuotaInterface,
 )
 from dafka.broker.limits import QUOTA_ROUND, QUOTAS_KEPT
-from dafka.broker.quotas.entities import KINDS, InvalidEntityError, entity, is_found
+from dafka.broker.quotas.entities import IP, KINDS, InvalidEntityError, address, entity, is_found
 from dafka.commit.writer import Writer
 from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
@@ -42,9 +42,10 @@ log = bounded_logger(__name__)
 
 QUOTAS = "quotas"
 PRODUCED, FETCHED, REQUESTED = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
-KEYS = (PRODUCED, FETCHED, REQUESTED)
-_WHOLE = (PRODUCED, FETCHED)
-_MOST = 2.0**62
+MUTATED, CONNECTED = "controller_mutation_rate", "connection_creation_rate"
+KEYS = (PRODUCED, FETCHED, REQUESTED, MUTATED)
+ADDRESS_KEYS = (CONNECTED,)
+_WHOLE = {PRODUCED: ("LONG", 2.0**63), FETCHED: ("LONG", 2.0**63), CONNECTED: ("INT", 2.0**31 - 1)}
 
 
 class _RefusedError(Exception):
@@ -65,6 +66,9 @@ class QuotaTable(QuotaInterface):
         self.quotas: dict[Entity, dict[str, float]] = {
             _parsed(key): dict(value) for key, value in table.items()
         }
+        self.addresses: dict[str, Entity] = {}  # how they are named by quotas of their own
+        for one in self.quotas:
+            self._find_address(one)
         self._keys = Counter(key for one in self.quotas.values() for key in one)
         self._changing = BoundedSemaphore(1)
 
@@ -75,7 +79,9 @@ class QuotaTable(QuotaInterface):
     def describe_quotas(self, filters: Sequence[QuotaFilter], strict: bool = False) -> DescribedQuotas:
         kinds = [one.kind for one in filters]
         for kind, match, name in filters:
-            if kind not in (*KINDS, "ip"):
+            if not kind:
+                return DescribedQuotas(InvalidRequestError, detail="Invalid empty entity type.")
+            if kind not in KINDS:
                 return DescribedQuotas(
                     UnsupportedVersionError, detail=f"Unsupported entity type {kind[:40]!r}"
                 )
@@ -85,6 +91,9 @@ class QuotaTable(QuotaInterface):
             if match not in list(Match) or (match == Match.EXACT) is (name is None):
                 detail = f"the filter for {kind} has match type {match} and the name {name!r}"
                 return DescribedQuotas(InvalidRequestError, detail=detail)
+        if IP in kinds and len(kinds) > 1:
+            detail = "Invalid entity filter component combination: ip stands alone."
+            return DescribedQuotas(InvalidRequestError, detail=detail)
         every = Pace().over(list(self.quotas.items()))
         found = {one: dict(has) for one, has in every if is_found(one, filters, strict)}
         return DescribedQuotas(None, found)
@@ -139,13 +148,13 @@ class QuotaTable(QuotaInterface):
         row = dict(self.quotas.get(changed, {}))
         keys = [one.key for one in changes]
         for key, value in changes:
-            if key not in KEYS:
-                raise _RefusedError(InvalidRequestError, f"Invalid configuration key {key[:40]!r}")
             if keys.count(key) > 1:
                 raise _RefusedError(InvalidRequestError, f"{key} is altered twice for the same entity")
             if value is None:
                 row.pop(key, None)
                 continue
+            if key not in _keys(changed):
+                raise _RefusedError(InvalidRequestError, f"Invalid configuration key {key[:40]!r}")
             problem = _problem(key, value)
             if problem:
                 raise _RefusedError(InvalidRequestError, problem)
@@ -161,14 +170,31 @@ class QuotaTable(QuotaInterface):
             if row:
                 self.quotas[one] = row
                 self._keys.update(row)
+            self._find_address(one)
+
+    def _find_address(self, one: Entity) -> None:
+        (kind, name), *_ = one
+        if kind != IP or name is None:
+            return
+        if one in self.quotas:
+            self.addresses[address(name)] = one
+        elif self.addresses.get(address(name)) == one:
+            del self.addresses[address(name)]
+
+
+def _keys(one: Entity) -> Sequence[str]:
+    return ADDRESS_KEYS if one[0][0] == IP else KEYS
 
 
 def _problem(key: str, value: float) -> str:
-    if not isfinite(value) or not 0 < value <= _MOST:
+    if not isfinite(value) or value <= 0:
         return f"Quota {key} must be greater than 0"
-    if key in _WHOLE and abs(value - round(value)) > 1e-6:
-        return f"{key} cannot be a fractional value: {value}"
-    return ""
+    if key not in _WHOLE:
+        return ""
+    kind, most = _WHOLE[key]
+    if value > most:
+        return f"Proposed value for {key} is too large for a {kind}."
+    return f"{key} cannot be a fractional value." if value % 1.0 > 1e-6 else ""
 
 
 def _key(one: Entity) -> str:
@@ -196,5 +222,8 @@ def _is_row(value: Any) -> bool:
     return (
         type(value) is dict
         and bool(value)
-        and all(key in KEYS and type(one) is float and not _problem(key, one) for key, one in value.items())
+        and all(
+            key in (*KEYS, *ADDRESS_KEYS) and type(one) is float and not _problem(key, one)
+            for key, one in value.items()
+        )
     )

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from itertools import islice
 
 from dafka.broker.limits import THROTTLES_KEPT
-from dafka.broker.quotas.allowance import BURST_SECONDS, Allowance
-from dafka.broker.quotas.entities import NAME_OCTETS, Counting, counting
-from dafka.broker.quotas.table import REQUESTED, QuotaTable
+from dafka.broker.quotas.allowance import Rate, Tokens, Use, Windows
+from dafka.broker.quotas.entities import IP, NAME_OCTETS, Counting, address, counting
+from dafka.broker.quotas.table import CONNECTED, MUTATED, REQUESTED, QuotaTable
 
 _LOOKED_AT = 16  # allowances, for one that can be forgotten
 _Name = tuple[str, str | None, str | None]
+_Allowance = Rate | Tokens
 
-REQUEST_SECONDS = 1.0
-"""The longest wait for requests (``quota.window.size.seconds``): heartbeats must not come too late."""
+DEFAULT_WINDOWS = Windows()
 
 
 class Throttles:
@@ -28,11 +28,21 @@ class Throttles:
     counts.
     """
 
-    def __init__(self, table: QuotaTable, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        table: QuotaTable,
+        clock: Callable[[], float] = time.monotonic,
+        windows: Windows = DEFAULT_WINDOWS,
+        controller_windows: Windows = DEFAULT_WINDOWS,
+    ) -> None:
+        """``controller_windows``: for changes of topics."""
         self._table = table
+        self._windows = windows
+        self._controller_windows = controller_windows
         self.clock = clock
-        self._used: OrderedDict[_Name, tuple[Allowance, float]] = OrderedDict()  # with the quota's value
-        self._shared: dict[str, Allowance] = {}  # by key: of those for whom there is no place
+        self.waits = 0  # that were told, since the start
+        self._used: OrderedDict[_Name, tuple[_Allowance, float]] = OrderedDict()  # with the quota's value
+        self._shared: dict[str, _Allowance] = {}  # by key: of those for whom there is no place
 
     def __bool__(self) -> bool:
         """Whether there is any quota."""
@@ -43,53 +53,87 @@ class Throttles:
         return self._table.has(key)
 
     def use(self, key: str, user: str, client_id: str, amount: float) -> float:
-        """A client has used so much: octets, or percents of a second. Returns the seconds to wait."""
+        """A client has used so much: octets, percents of a second, or partitions.
+
+        Returns the seconds to wait, for requests at most a window: heartbeats must not come too late.
+        """
         found = counting(self._table.quotas, key, user, client_id)
         if found is None:
             return 0.0
-        now = self.clock()
-        used = self._allowance(_name(key, found), found.limit, now)
-        seconds = used.use(amount, found.limit, now)
-        if key == REQUESTED:
-            used.forgive(found.limit, BURST_SECONDS)
-            return min(seconds, REQUEST_SECONDS)
-        return seconds
+        now, windows = self.clock(), self._windows_of(key)
+        seconds = self._allowance(key, found, now).use(amount, found.limit, windows, now)
+        return self._told(min(seconds, windows.seconds) if key == REQUESTED else seconds)
+
+    def use_if_within(self, key: str, user: str, client_id: str, amount: float) -> Use:
+        """A client uses so much if its quota has it."""
+        found = counting(self._table.quotas, key, user, client_id)
+        return Use(True, 0.0) if found is None else self._use_if_within(key, found, amount)
+
+    def connects(self, host: str) -> float:
+        """Somebody connects from this address. The seconds until it may not, at most a window; 0: it may."""
+        quotas = self._table.quotas
+        known = address(host)
+        one = self._table.addresses.get(known, ((IP, None),))
+        limit = quotas.get(one, {}).get(CONNECTED)
+        if limit is None:
+            return 0.0
+        used, seconds = self._use_if_within(CONNECTED, Counting(limit, (known, None)), 1.0)
+        return 0.0 if used else min(seconds, self._windows.seconds)
 
     def owed(self, key: str, user: str, client_id: str) -> float:
         """The seconds that a client has to wait before it uses anything, in whatever connection."""
         found = counting(self._table.quotas, key, user, client_id)
         used = None if found is None else self._known(_name(key, found))
-        return 0.0 if found is None or used is None else used.owed(found.limit, self.clock())
+        if found is None or used is None:
+            return 0.0
+        windows = self._windows_of(key)
+        seconds = used.owed(found.limit, windows, self.clock())
+        return min(seconds, windows.seconds) if key == REQUESTED else seconds
 
     def room(self, key: str, user: str, client_id: str) -> float:
         """The most that a client may use at once."""
         found = counting(self._table.quotas, key, user, client_id)
         if found is None:
             return float("inf")
-        used = self._known(_name(key, found)) or Allowance()
-        return used.room(found.limit, self.clock())
+        used = self._known(_name(key, found)) or Rate()
+        return used.room(found.limit, self._windows_of(key), self.clock())
 
-    def _known(self, name: _Name) -> Allowance | None:
+    def _use_if_within(self, key: str, found: Counting, amount: float) -> Use:
+        now = self.clock()
+        use = self._allowance(key, found, now).use_if_within(amount, found.limit, self._windows_of(key), now)
+        self._told(use.seconds)
+        return use
+
+    def _told(self, seconds: float) -> float:
+        self.waits += seconds > 0
+        return seconds
+
+    def _windows_of(self, key: str) -> Windows:
+        return self._controller_windows if key == MUTATED else self._windows
+
+    def _known(self, name: _Name) -> _Allowance | None:
         kept = self._used.get(name)
         if kept is not None:
             return kept[0]
         return self._shared.get(name[0]) if len(self._used) >= THROTTLES_KEPT else None
 
-    def _allowance(self, name: _Name, limit: float, now: float) -> Allowance:
+    def _allowance(self, key: str, found: Counting, now: float) -> _Allowance:
+        name = _name(key, found)
         kept = self._used.get(name)
+        used: _Allowance
         if kept is not None:
             used = kept[0]
         elif len(self._used) < THROTTLES_KEPT or self._forgets_one(now):
-            used = Allowance()
+            used = Tokens() if key == MUTATED else Rate()
         else:
-            return self._shared.setdefault(name[0], Allowance())
-        self._used[name] = used, limit
+            return self._shared.setdefault(key, Tokens() if key == MUTATED else Rate())
+        self._used[name] = used, found.limit
         self._used.move_to_end(name)
         return used
 
     def _forgets_one(self, now: float) -> bool:
         for name, (used, limit) in islice(self._used.items(), _LOOKED_AT):
-            if used.is_empty(limit, now):
+            if used.is_empty(limit, self._windows_of(name[0]), now):
                 del self._used[name]
                 return True
         return False

@@ -33,10 +33,9 @@ from dafka.broker.server.requests import (
     read_produce,
     respond,
     respond_produce,
-    respond_throttled,
 )
 from dafka.broker.server.sending import send, send_now
-from dafka.broker.server.throttling import Throttling
+from dafka.broker.server.throttling import Room, Throttling
 from dafka.broker.server.wrong_protocol import wrong_protocol
 from dafka.hub.changes import Changes
 from dafka.hub.limits import PACE_SECONDS
@@ -214,10 +213,13 @@ class Connection:
             raise failed
 
     def _answered(self, frame: Frame) -> Buffers:
-        if self._throttling.refuses(frame):
-            return respond_throttled(self._sessions, frame)
-        room = self._throttling.room(frame, self._budget.promised)
-        return respond(self._broker, self._sessions, frame, self._peer, room, self._repeated)
+        throttling, self._peer.mutations = self._throttling, None
+        room: Room = self._budget.promised
+        admits = None
+        if throttling:
+            room, admits = throttling.room(frame, room), throttling.admits(frame)
+            self._peer.mutations = throttling.mutates(frame)
+        return respond(self._broker, self._sessions, frame, self._peer, room, self._repeated, admits)
 
     def _authenticated(self, identity: Identity, mechanism: str) -> None:
         self._peer.principal = f"{USER}:{identity.name}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from dafka.broker.access.rights import Rights
 from dafka.broker.interface.topics import Metadata
@@ -19,16 +19,24 @@ class Told(NamedTuple):
     port: int
 
 
+class Mutations(Protocol):
+    """What a request that adds or deletes partitions asks before."""
+
+    def may(self, partitions: int, strict: bool) -> bool:
+        """Whether so many may be added or deleted; always if not ``strict``, but the client waits then."""
+
+
 class Peer:
     """The client of a connection.
 
     ``is_kafka_python``: whether it has identified itself as kafka-python with ApiVersions (KIP-511).
     ``told``: what it is told about the listener that it has connected to. ``principal``: its user.
-    ``rights``: what it may do; None: everything. ``takes_files``: whether the kernel can send it files,
+    ``rights``: what it may do; None: everything. ``mutations``: how many partitions the request that is
+    answered may add or delete; None: all. ``takes_files``: whether the kernel can send it files,
     which nothing has to encrypt.
     """
 
-    __slots__ = ("host", "is_kafka_python", "principal", "rights", "takes_files", "told")
+    __slots__ = ("host", "is_kafka_python", "mutations", "principal", "rights", "takes_files", "told")
 
     def __init__(self, host: str, told: Told | None = None) -> None:
         self.host = host
@@ -36,6 +44,7 @@ class Peer:
         self.is_kafka_python = False
         self.principal = ANONYMOUS
         self.rights: Rights | None = None
+        self.mutations: Mutations | None = None
         self.takes_files = False
 
     @property
@@ -51,7 +60,8 @@ class Peer:
 class Context(NamedTuple):
     """The client id of the request's header, the client's host as Kafka writes it ("/127.0.0.1"), whether
     it is kafka-python, what it is told about its listener (None: what the broker says), what it may do
-    (None: everything, as a client of this process may), what stands for its connection, and who it is."""
+    (None: everything, as a client of this process may), what stands for its connection, who it is, and how
+    many partitions it may add or delete (None: all)."""
 
     client_id: str = ""
     client_host: str = ""
@@ -60,6 +70,7 @@ class Context(NamedTuple):
     rights: Rights | None = None
     connection: object = None
     principal: str = ANONYMOUS
+    mutations: Mutations | None = None
 
     @property
     def protocol(self) -> str:

@@ -77,3 +77,6 @@ REPEATED_OCTETS = 32 * 1024
 """A Fetch up to this long, of some thousand partitions, is compared with the one before it."""
 REPEATED_SECONDS = 60.0
 """How long an answer without records is given again to the same Fetch before it is made anew."""
+
+REFUSED_SOCKETS = 1000
+"""Connections of addresses that connect too often, which are closed after their wait; beyond, at once."""

@@ -14,6 +14,7 @@ from dafka.broker.access.accounts import Accounts
 from dafka.broker.access.acls import AclTable
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.listening import Listen
+from dafka.broker.quotas.table import CONNECTED
 from dafka.broker.quotas.throttles import Throttles
 from dafka.broker.server import limits
 from dafka.broker.server.connection import Connection, Shared
@@ -79,6 +80,7 @@ class Listener:
         self._accepted = 0
         self._ports = [Port(hub, door.socket, partial(self._accept, door)) for door in doors]
         self._checking = hub.keep(self._end_abandoned)
+        self._refused: dict[Any, gevent.Greenlet] = {}  # sockets of addresses that connect too often
 
     def metrics(self) -> dict[str, int]:
         """Figures since the start, by the names of :mod:`dafka.mesh.metrics`."""
@@ -91,6 +93,7 @@ class Listener:
             "listener_bytes_out": shared.sent,
             "listener_held_bytes": shared.budget.used,
             "listener_fetch_sessions": len(shared.sessions),
+            "listener_throttled": shared.throttles.waits,
         }
 
     def close(self) -> None:
@@ -101,6 +104,9 @@ class Listener:
         for port in self._ports:
             port.close()
         self._checking.kill(block=False)
+        for socket, waiting in list(self._refused.items()):
+            waiting.kill(block=False)
+            self._close_refused(socket)
         for connection, green in Pace().over(list(self._connections.items()), every=10):
             connection.kill()
             if green is not None:
@@ -132,6 +138,8 @@ class Listener:
             self.discarded["connections"] += 1
             listening.close(socket)
             return
+        if self._shared.throttles.has(CONNECTED) and self._is_refused(socket, address[0]):
+            return
         if door.greets:
             self._shared.greetings.make_room()
         _prepare(socket)
@@ -140,6 +148,23 @@ class Listener:
             self._shared.greetings.add(connection)
         self._connections[connection] = None
         self._connections[connection] = self._hub.spawn(connection.run)
+
+    def _is_refused(self, socket: Any, host: str) -> bool:
+        """Whether that address connects too often. Its socket is closed later, so that it does not come again
+        at once; nothing is read from it."""
+        seconds = self._shared.throttles.connects(host)
+        if not seconds:
+            return False
+        self.discarded["throttled"] += 1
+        if len(self._refused) >= limits.REFUSED_SOCKETS:
+            listening.close(socket)
+        else:
+            self._refused[socket] = gevent.spawn_later(seconds, self._close_refused, socket)
+        return True
+
+    def _close_refused(self, socket: Any) -> None:
+        self._refused.pop(socket, None)
+        listening.close(socket)
 
     def _connected(self, door: Door, socket: Any, address: Any) -> Connection:
         return Connection(self._shared, socket, address, door.told, door.tls, door.sasl)

@@ -26,7 +26,7 @@ from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.server import limits
 from dafka.broker.server.answers import fetch, produce
 from dafka.broker.server.answers.api_versions import api_versions
-from dafka.broker.server.context import Context, Peer
+from dafka.broker.server.context import Context, Mutations, Peer
 from dafka.broker.server.fetch_sessions import FetchSessions
 from dafka.broker.server.repeated_fetch import RepeatedFetch
 from dafka.broker.server.sending import joined
@@ -81,17 +81,17 @@ def respond(
     peer: Peer,
     room: fetch.Room,
     repeated: RepeatedFetch,
+    admits: fetch.Admits | None = None,
 ) -> Buffers:
     """The response. Waits as a green thread.
 
-    ``sessions`` are those of the listener; ``room`` grants a Fetch its bytes; ``repeated`` is the
-    connection's. Raises BadRequestError, and the
-    exceptions of the broker.
+    ``sessions`` are those of the listener; ``room`` grants a Fetch its bytes, and ``admits`` what it has
+    found; ``repeated`` is the connection's. Raises BadRequestError, and the exceptions of the broker.
     """
     data, header, api = frame
     key, version = header.key, header.version
     if key == FETCH and 0 <= version <= BY_KEY[FETCH].last:
-        return _fetch(broker, sessions, frame, room, repeated, peer)  # refuses older versions itself
+        return _fetch(broker, sessions, frame, room, repeated, peer, admits)  # refuses older versions itself
     if api is None or not api.first <= version <= api.last:
         return _refuse(header, api)
     if key == PRODUCE:
@@ -108,13 +108,20 @@ def respond(
             pass
     if api.name in WIDE or len(data) > limits.INLINE_BYTES:
         rights = None if peer.rights is None else cast(Rights, _FromThread(peer.rights))
+        mutations = None if peer.mutations is None else cast(Mutations, _FromThread(peer.mutations))
         remote = cast(BrokerInterface, _FromThread(broker))
-        return REQUESTS.run(_answer, remote, frame, api, peer, rights, most)
-    return _answer(broker, frame, api, peer, peer.rights, most)
+        return REQUESTS.run(_answer, remote, frame, api, peer, rights, mutations, most)
+    return _answer(broker, frame, api, peer, peer.rights, peer.mutations, most)
 
 
 def _answer(
-    broker: BrokerInterface, frame: Frame, api: Api, peer: Peer, rights: Rights | None, most: int
+    broker: BrokerInterface,
+    frame: Frame,
+    api: Api,
+    peer: Peer,
+    rights: Rights | None,
+    mutations: Mutations | None,
+    most: int,
 ) -> Buffers:
     """Decode, answer and encode, in the hub or in a thread; a wide response is always encoded in a thread.
 
@@ -135,6 +142,7 @@ def _answer(
         rights,
         peer,
         peer.principal,
+        mutations,
     )
     if rights is None:
         response = api.answer(broker, request, context)
@@ -221,25 +229,29 @@ def _fetch(
     room: fetch.Room,
     repeated: RepeatedFetch,
     peer: Peer,
+    admits: fetch.Admits | None,
 ) -> Buffers:
     header, rights = frame.header, peer.rights
     flexible = header.version >= FLEXIBLE
-    known, left = repeated.wait(frame.data, -1 if rights is None else rights.version)
-    if known is not None:
-        return framed(header.correlation, flexible, known)
+    left = None
+    if admits is None:
+        known, left = repeated.wait(frame.data, -1 if rights is None else rights.version)
+        if known is not None:
+            return framed(header.correlation, flexible, known)
     request = _by_hand(read_fetch, frame, flexible)
     if left is not None:
         request = request._replace(max_wait=left)
 
     def answered(max_wait: float) -> tuple[FetchAnswer, Buffers]:
         asked = request._replace(max_wait=max_wait)
-        answer = fetch.fetch(broker, sessions, asked, header.version, room, rights, peer.takes_files)
+        stored = peer.takes_files
+        answer = fetch.fetch(broker, sessions, asked, header.version, room, rights, stored, admits)
         arguments = answer, header.version, request.read_committed
         wide = len(answer.partitions) > codec_limits.INLINE_ITEMS
         return answer, REQUESTS.run(_written, *arguments) if wide else write_fetch(*arguments)
 
     left = request.max_wait
-    if repeated.begin(request):
+    if admits is None and repeated.begin(request):
         answer, body = answered(0.0)
         repeated.end(answer, body)
         if fetch.is_enough([one for _, one in answer.partitions], request.min_bytes, request.max_bytes):
@@ -250,17 +262,6 @@ def _fetch(
         left = left if still is None else still
     _, body = answered(left)
     return framed(header.correlation, flexible, body)
-
-
-def respond_throttled(sessions: FetchSessions, frame: Frame) -> Buffers:
-    """The response to a Fetch of who has to wait: at once, without records. Raises BadRequestError."""
-    _, header, api = frame
-    if api is None or not fetch.OLDEST <= header.version <= api.last:
-        return _refuse(header, api)
-    flexible = header.version >= FLEXIBLE
-    request = _by_hand(read_fetch, frame, flexible)
-    answer = fetch.throttled(sessions, request, header.version)
-    return framed(header.correlation, flexible, write_fetch(answer, header.version, request.read_committed))
 
 
 def has_produce(requests: memoryview) -> bool:
@@ -303,10 +304,10 @@ def _response_class(key: int) -> Any:
 
 
 class _FromThread:
-    """A broker, or the rights of a client, for a thread outside of the hub: each call runs in a green thread
+    """A broker, or what a client may do, for a thread outside of the hub: each call runs in a green thread
     of the hub."""
 
-    def __init__(self, inside: BrokerInterface | Rights) -> None:
+    def __init__(self, inside: BrokerInterface | Rights | Mutations) -> None:
         self._inside = inside
 
     def __getattr__(self, name: str) -> Callable[..., Any]:

@@ -4,10 +4,11 @@ As in Kafka since 2.0 (KIP-219): the response is sent at once and says in ``thro
 client should wait. Whether it does or not, its connection is not read before.
 
 Octets of a Produce request count when it has come, before further ones are read; those of a Fetch when it is
-answered. A Fetch gets at most what is left of a quota, but always one batch. One that comes while its user
-still has to wait, which takes another connection, gets none: an empty response with the time, as in Kafka.
-So it is with a ShareFetch, but one that comes too early is answered later: it may have acknowledgements.
-Processor time of the threads that answer counts for ``request_percentage``.
+answered. A Fetch gets at most what is left of a quota, but always one batch: if that is too much, it gets
+none, but an empty response with the time, and nothing counts as read. So it is with all that its user reads
+in other connections meanwhile. A ShareFetch may have acknowledgements: it has its records all the same, and
+one that comes too early is answered later. Processor time of the threads that answer counts for
+``request_percentage``, partitions that are added or deleted for ``controller_mutation_rate``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache, partial
 
 from dafka.broker.codec.framing import LENGTH_OCTETS, Buffers
-from dafka.broker.quotas.table import FETCHED, PRODUCED, REQUESTED
+from dafka.broker.quotas.table import FETCHED, MUTATED, PRODUCED, REQUESTED
 from dafka.broker.quotas.throttles import Throttles
 from dafka.broker.server.context import Peer
 from dafka.broker.server.requests import Frame
@@ -33,6 +34,28 @@ _MOST = 2**31 - 1
 _FIRST_OF_BODY = 1  # buffer 0 of a response is its header
 
 
+class Mutations:
+    """The partitions that a request adds or deletes, as far as its user may."""
+
+    def __init__(self, throttles: Throttles, user: str, client_id: str) -> None:
+        self._throttles = throttles
+        self._who = user, client_id
+        self.seconds = 0.0  # to wait
+
+    def may(self, partitions: int, strict: bool) -> bool:
+        """Whether so many may be added or deleted, which they count as then.
+
+        Not ``strict``: always, and who has used too much waits afterwards. So it is in the versions of
+        requests whose clients do not know THROTTLING_QUOTA_EXCEEDED.
+        """
+        if not strict:
+            self.seconds = max(self.seconds, self._throttles.use(MUTATED, *self._who, partitions))
+            return True
+        used, seconds = self._throttles.use_if_within(MUTATED, *self._who, partitions)
+        self.seconds = max(self.seconds, seconds)
+        return used
+
+
 class Throttling:
     """Of one connection."""
 
@@ -40,7 +63,12 @@ class Throttling:
         self._throttles = throttles
         self._peer = peer
         self._until = 0.0  # the connection is not read before
-        self._owed = 0.0  # seconds, because of which the last Fetch got nothing
+        self._owed = 0.0  # seconds, because of the Fetch that is answered
+        self._mutations: Mutations | None = None  # of the request that is answered
+
+    def __bool__(self) -> bool:
+        """Whether there is any quota."""
+        return bool(self._throttles)
 
     def seconds_left(self) -> float:
         """How long the connection is not to be read."""
@@ -58,39 +86,63 @@ class Throttling:
             return room
         return partial(_at_most, room, self._throttles.room(FETCHED, *self._who(frame)))
 
-    def refuses(self, frame: Frame) -> bool:
-        """Whether a Fetch comes from somebody who has to wait; this connection then does."""
-        return frame.is_fetch and self.owes(frame)
+    def admits(self, frame: Frame) -> Callable[[int], bool] | None:
+        """What is asked with the octets that a Fetch has found: whether it may have them. None: it may."""
+        if not self._throttles.has(FETCHED) and not self._throttles.has(REQUESTED):
+            return None
+        return partial(self._admits, frame)
+
+    def _admits(self, frame: Frame, octets: int) -> bool:
+        who = self._who(frame)
+        used, self._owed = False, self._throttles.owed(REQUESTED, *who)
+        if not self._owed:
+            used, self._owed = self._throttles.use_if_within(FETCHED, *who, octets)
+        self._wait(self._owed)
+        return used
 
     def owes(self, frame: Frame) -> bool:
-        """The same of a Fetch or ShareFetch."""
-        self._owed = 0.0
-        if not frame.reads or not self._throttles.has(FETCHED):
+        """Whether a ShareFetch comes from somebody who has to wait; this connection then does."""
+        if not frame.is_share_fetch or not self._throttles.has(FETCHED):
             return False
-        self._owed = self._throttles.owed(FETCHED, *self._who(frame))
-        if self._owed:
-            self._until = max(self._until, self._throttles.clock() + self._owed)
-        return self._owed > 0
+        seconds = self._throttles.owed(FETCHED, *self._who(frame))
+        self._wait(seconds)
+        return seconds > 0
+
+    def mutates(self, frame: Frame) -> Mutations | None:
+        """What is asked by a request that adds or deletes partitions. None: it may."""
+        self._mutations = None
+        if self._throttles.has(MUTATED):
+            self._mutations = Mutations(self._throttles, *self._who(frame))
+        return self._mutations
 
     def answered(self, frame: Frame, answer: Callable[[], Buffers], seconds: float = 0.0) -> Buffers:
         """The response that ``answer`` makes, with the time to wait: ``seconds`` at least."""
         if not self._throttles:
             return answer()
+        self._owed = 0.0
         if self._throttles.has(REQUESTED):
             with running_time() as spent:
                 response = answer()
             seconds = max(seconds, self._use(REQUESTED, frame, 100.0 * spent.seconds))
         else:
             response = answer()
-        if frame.reads:
-            seconds = max(seconds, self._owed or self._use(FETCHED, frame, sum(map(len, response))))
+        if frame.is_fetch:
+            seconds = max(seconds, self._owed)
+        elif frame.is_share_fetch:
+            seconds = max(seconds, self._use(FETCHED, frame, sum(map(len, response))))
+        elif self._mutations is not None:
+            self._wait(self._mutations.seconds)
+            seconds, self._mutations = max(seconds, self._mutations.seconds), None
         return with_throttle_time(frame, response, seconds) if seconds else response
 
     def _use(self, key: str, frame: Frame, amount: float) -> float:
         seconds = self._throttles.use(key, *self._who(frame), amount)
+        self._wait(seconds)
+        return seconds
+
+    def _wait(self, seconds: float) -> None:
         if seconds:
             self._until = max(self._until, self._throttles.clock() + seconds)
-        return seconds
 
     def _who(self, frame: Frame) -> tuple[str, str]:
         return self._peer.principal.removeprefix(f"{USER}:"), frame.header.client_id or ""

@@ -1,4 +1,4 @@
-"""An allowance: whoever waits as told stays within it, and nobody waits for longer than that needs."""
+"""Allowances: Kafka's two ways to count, beside what they are made of."""
 
 from __future__ import annotations
 
@@ -6,49 +6,95 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dafka.broker.quotas.allowance import BURST_SECONDS, Allowance
+from dafka.broker.quotas.allowance import Rate, Tokens, Windows
 
+WINDOWS = Windows()
 LIMITS = st.floats(1e-3, 1e9)
 USES = st.lists(st.tuples(st.floats(0, 30), st.floats(0, 5)), min_size=1, max_size=50)
 """Amounts in seconds of the limit, and the time that passes beyond what is to be waited."""
 
 
 @given(limit=LIMITS, uses=USES, begins=st.floats(0, 1e6))
-def test_who_waits_as_told_uses_no_more_than_is_allowed_and_a_burst(limit, uses, begins):
-    allowance, now, used = Allowance(), begins, 0.0
+def test_who_waits_as_told_stays_below_twice_the_rate(limit, uses, begins):
+    """Twice, because a large use is waited for as long as it takes beyond ten windows, and then forgotten."""
+    rate, now, used = Rate(), begins, 0.0
     for amount, pause in uses:
-        # What was used until now, before this use, is bounded by the time that has passed.
-        assert used <= limit * (now - begins + BURST_SECONDS) * (1 + 1e-6)
+        assert used <= limit * (2 * (now - begins + WINDOWS.number) + 30) * (1 + 1e-6)
         used += amount * limit
-        now += allowance.use(amount * limit, limit, now) + pause
+        now += rate.use(amount * limit, limit, WINDOWS, now) + pause
 
 
 @given(limit=LIMITS, uses=USES)
-def test_nobody_waits_for_longer_than_that_needs(limit, uses):
-    """The wait is over as soon as all of it has flowed out but for a burst, by a sum that is not kept."""
-    allowance, now, inside = Allowance(), 0.0, 0.0
+def test_what_is_refused_has_not_been_used(limit, uses):
+    rate, now = Rate(), 0.0
     for amount, pause in uses:
-        inside += amount
-        seconds = allowance.use(amount * limit, limit, now)
-        assert seconds == pytest.approx(max(inside - BURST_SECONDS, 0.0), abs=1e-6)
-        passed = seconds + pause
-        now += passed
-        inside = max(inside - passed, 0.0)
+        before = rate.room(limit, WINDOWS, now)
+        used, seconds = rate.use_if_within(amount * limit, limit, WINDOWS, now)
+        if not used:
+            assert seconds > 0
+            assert rate.room(limit, WINDOWS, now) == pytest.approx(before, rel=1e-6, abs=limit * 1e-6)
+            assert amount * limit >= before * (1 - 1e-6)
+        now += pause
 
 
-def test_several_that_share_it_and_do_not_wait_for_each_other_wait_the_longer():
-    allowance = Allowance()
-    assert [allowance.use(1500, 100, now=1.0) for _ in range(3)] == [5.0, 20.0, 35.0]
+def test_the_wait_is_what_brings_the_rate_down_to_the_limit():
+    """1500 in ten seconds are 150 a second: in 15 seconds they are 100."""
+    assert Rate().use(1500, 100, WINDOWS, 1.0) == pytest.approx(5.0)
+    rate = Rate()
+    assert [round(rate.use(1500, 100, WINDOWS, 1.0)) for _ in range(3)] == [5, 20, 35]
+
+
+def test_windows_are_forgotten_when_all_of_them_have_passed():
+    rate = Rate()
+    rate.use(3000, 100, WINDOWS, 0.0)
+    assert rate.owed(100, WINDOWS, 0.5) > 0
+    assert rate.owed(100, WINDOWS, 10.9) > 0 and not rate.is_empty(100, WINDOWS, 10.9)
+    assert rate.owed(100, WINDOWS, 11.0) == 0 and rate.is_empty(100, WINDOWS, 11.0)
+    assert rate.room(100, WINDOWS, 11.0) == 1000
+
+
+def test_a_rate_is_over_ten_windows_at_least_and_the_one_under_way():
+    rate = Rate()
+    for second in range(20):  # 90 a second for ever are within 100
+        assert rate.use(90, 100, WINDOWS, float(second)) == 0
+    assert rate.use(500, 100, WINDOWS, 20.0) > 0
+
+
+def test_other_windows_count_when_they_are_given():
+    short = Windows(3, 0.5)
+    assert short.before == 1.0
+    assert Rate().use(150, 100, short, 0.0) == pytest.approx(0.5)
+    rate = Rate()
+    rate.use(1000, 100, short, 0.0)
+    assert rate.owed(100, short, 1.5) == 0
+
+
+def test_what_alone_is_too_much_may_be_used_once_nothing_else_is():
+    rate = Rate()
+    uses = [rate.use_if_within(5000, 100, WINDOWS, now) for now in (0.0, 5.0, 11.0)]
+    assert [one.used for one in uses] == [True, False, True]
+    assert rate.owed(100, WINDOWS, 11.0) > 0
 
 
 def test_a_limit_that_is_raised_counts_at_once():
-    allowance = Allowance()
-    assert allowance.use(3000, 100, now=0.0) == 20.0
-    assert allowance.use(0, 300, now=0.0) == 0.0
+    rate = Rate()
+    assert rate.use(3000, 100, WINDOWS, 0.0) == pytest.approx(20.0)
+    assert rate.use(0, 300, WINDOWS, 0.0) == 0.0
 
 
-def test_what_is_forgiven_is_not_waited_for():
-    allowance = Allowance()
-    allowance.use(1e9, 100, now=0.0)
-    allowance.forgive(100, 3.0)
-    assert allowance.use(0, 100, now=0.0) == 3.0
+def test_a_rate_has_a_bounded_number_of_windows():
+    rate = Rate()
+    for second in range(100):
+        rate.use(1, 100, WINDOWS, float(second))
+    assert len(rate._windows) == WINDOWS.number + 1
+
+
+def test_tokens_may_be_overdrawn_once_and_come_back_with_the_rate():
+    tokens = Tokens()
+    assert tokens.room(5, WINDOWS, 100.0) == 55  # full at first
+    assert tokens.use_if_within(60, 5, WINDOWS, 100.0) == (True, 0.0)
+    assert tokens.use_if_within(1, 5, WINDOWS, 100.0) == (False, 1.0)
+    assert tokens.use_if_within(1, 5, WINDOWS, 101.0) == (True, 0.0)
+    assert tokens.use(4, 5, WINDOWS, 101.0) == pytest.approx(1.0)
+    assert tokens.owed(5, WINDOWS, 101.5) == pytest.approx(0.5)
+    assert not tokens.is_empty(5, WINDOWS, 101.5) and tokens.is_empty(5, WINDOWS, 200.0)

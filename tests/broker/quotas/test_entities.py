@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dafka.broker.interface.quotas import Match, QuotaFilter
-from dafka.broker.quotas.entities import Counting, InvalidEntityError, counting, entity, is_found
+from dafka.broker.quotas.entities import Counting, InvalidEntityError, address, counting, entity, is_found
 
 RATE, OTHER = "producer_byte_rate", "consumer_byte_rate"
 
@@ -53,18 +53,27 @@ def test_clients_are_told_apart_as_far_as_the_quota_tells_them_apart():
     }
 
 
-def test_an_entity_has_one_order_and_no_kind_twice():
+def test_an_entity_has_one_order_and_the_last_name_of_a_kind():
     assert entity([("client-id", None), ("user", "a")]) == (("user", "a"), ("client-id", None))
+    assert entity([("user", "a"), ("user", "b")]) == (("user", "b"),)
+    assert entity([("ip", "localhost")]) == (("ip", "localhost"),) and entity([("ip", None)])
     for wrong in (
         [],
         [("team", "a")],
-        [("ip", "127.0.0.1")],
-        [("user", "a"), ("user", "b")],
+        [("ip", "127.0.0.1"), ("user", "a")],
+        [("ip", "not an address")],
+        [("ip", "")],
         [("user", "")],
         [("user", "é" * 128)],
     ):
         with pytest.raises(InvalidEntityError):
             entity(wrong)
+
+
+def test_an_address_has_one_spelling():
+    assert address("localhost") == address("LocalHost") == address("::ffff:127.0.0.1") == "127.0.0.1"
+    assert address("0:0:0:0:0:0:0:1") == "::1"
+    assert address(None) == address("kafka.example.org") == ""
 
 
 NAMES = st.sampled_from(["a", "b", None])

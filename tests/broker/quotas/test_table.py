@@ -12,6 +12,7 @@ from dafka.broker.quotas import table
 from dafka.broker.quotas.table import _is_key, _is_row
 
 ALICE = (("user", "alice"),)
+ADDRESS = (("ip", "127.0.0.1"),)
 PAIR = (("user", "alice"), ("client-id", None))
 RATE = "producer_byte_rate"
 
@@ -59,7 +60,11 @@ def test_what_is_only_checked_is_not_kept(client):
         ((), {RATE: 1.0}),
         ((("team", "a"),), {RATE: 1.0}),
         (ALICE, {"no_such_rate": 1.0}),
-        (ALICE, {"no_such_rate": None}),
+        (ALICE, {"connection_creation_rate": 1.0}),
+        (ADDRESS, {RATE: 1.0}),
+        (ADDRESS, {"connection_creation_rate": 2.0**31}),
+        (ADDRESS, {"connection_creation_rate": 1.5}),
+        ((*ADDRESS, *ALICE), {RATE: 1.0}),
         (ALICE, {RATE: 0.0}),
         (ALICE, {RATE: -1.0}),
         (ALICE, {RATE: float("nan")}),
@@ -72,6 +77,23 @@ def test_what_is_wrong_changes_nothing_and_the_others_count(client, entity, valu
     right = change((("user", "bob"),), request_percentage=0.5)
     assert alter(client, change(entity, **values), right) == [InvalidRequestError, None]
     assert described(client) == {(("user", "bob"),): {"request_percentage": 0.5}}
+
+
+def test_what_nobody_has_can_be_removed(client):
+    assert alter(client, change(ALICE, no_such_rate=None)) == [None]
+    assert described(client) == {}
+
+
+def test_addresses_are_found_in_whatever_spelling_the_last_one_set(client):
+    table = client.core.quotas
+    assert alter(client, change((("ip", "localhost"),), connection_creation_rate=3.0)) == [None]
+    assert table.addresses == {"127.0.0.1": (("ip", "localhost"),)}
+    assert alter(client, change(ADDRESS, connection_creation_rate=4.0)) == [None]
+    assert table.addresses == {"127.0.0.1": ADDRESS}
+    assert alter(client, change(ADDRESS, connection_creation_rate=None)) == [None]
+    assert table.addresses == {}
+    assert alter(client, change((("ip", None),), connection_creation_rate=4.0)) == [None]
+    assert table.addresses == {} and table.has("connection_creation_rate")
 
 
 def test_nothing_is_altered_twice_at_once(client):
@@ -97,6 +119,8 @@ def test_there_is_a_limit_to_entities_and_not_to_changing_them(client, monkeypat
         ([QuotaFilter("team", Match.ANY)], UnsupportedVersionError),
         ([QuotaFilter("user", Match.ANY), QuotaFilter("user", Match.DEFAULT)], InvalidRequestError),
         ([QuotaFilter("user", Match.EXACT)], InvalidRequestError),
+        ([QuotaFilter("", Match.ANY)], InvalidRequestError),
+        ([QuotaFilter("user", Match.ANY), QuotaFilter("ip", Match.ANY)], InvalidRequestError),
         ([QuotaFilter("user", Match.ANY, "a")], InvalidRequestError),
         ([QuotaFilter("user", 7, "a")], InvalidRequestError),
     ],

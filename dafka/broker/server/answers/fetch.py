@@ -58,6 +58,9 @@ before it checks the others again."""
 Room = Callable[[], AbstractContextManager[int]]
 """Grants a response its bytes of batches; they count as used within the ``with`` block."""
 
+Admits = Callable[[int], bool]
+"""Whether a response may have so many octets of batches."""
+
 
 def fetch(
     broker: BrokerInterface,
@@ -67,8 +70,11 @@ def fetch(
     room: Room,
     rights: Rights | None = None,
     stored: bool = False,
+    admits: Admits | None = None,
 ) -> FetchAnswer:
     """Read from the broker, at most the bytes that ``room`` grants; waits up to ``request.max_wait``.
+
+    If ``admits`` says no to what was found, the answer has no partitions, and a session is to read as before.
 
     ``rights`` are the client's, None: it may read everything. They are looked at again when they have changed
     while it waited. ``stored``: the batches are for a socket to which files can be sent.
@@ -78,6 +84,8 @@ def fetch(
     if request.session_epoch in (INITIAL, FINAL):
         sessions.close(request.session_id)
         answers = read(request.partitions, request, version, room, rights)
+        if admits is not None and not admits(_octets(answers)):
+            return FetchAnswer(None)
         if request.session_epoch == FINAL:
             return FetchAnswer(None, NO_SESSION, answers)
         return FetchAnswer(None, sessions.begin(by_id, request.partitions, answers), answers)
@@ -93,25 +101,14 @@ def fetch(
     answers = _read_changed(broker, read, session, request, version, room, rights)
     if session.epoch != epoch:  # the client has continued its session in another connection
         return FetchAnswer(InvalidFetchSessionEpochError)
+    if admits is not None and not admits(_octets(answers)):
+        session.unread.update(dict.fromkeys(place for place, _ in answers if place in session.asked))
+        return FetchAnswer(None, session.id)
     return FetchAnswer(None, session.id, session.changes(answers))
 
 
-def throttled(sessions: FetchSessions, request: FetchRequest, version: int) -> FetchAnswer:
-    """An answer without partitions; what a session is to read is as before."""
-    if request.session_epoch in (INITIAL, FINAL):
-        sessions.close(request.session_id)
-        return FetchAnswer(None)
-    try:
-        session = sessions.resume(
-            request.session_id,
-            request.session_epoch,
-            version >= BY_ID,
-            request.partitions,
-            request.forgotten,
-        )
-    except (FetchSessionIdNotFoundError, InvalidFetchSessionEpochError, FetchSessionTopicIdError) as error:
-        return FetchAnswer(type(error))
-    return FetchAnswer(None, session.id)
+def _octets(answers: Answers) -> int:
+    return sum(len(batch) for _, one in Pace().over(answers) for batch in one.batches)
 
 
 def _read_changed(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kafka.errors import InvalidRequestError, UnknownTopicIdError
+from kafka.errors import InvalidRequestError, UnknownTopicIdError, UnknownTopicOrPartitionError
 from kafka.protocol.metadata.find_coordinator import CoordinatorType, FindCoordinatorResponse
 from kafka.protocol.metadata.metadata import MetadataResponse
 
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.codec.limits import INLINE_ITEMS
+from dafka.broker.interface.admin import Resource, ResourceType
 from dafka.broker.interface.broker import BrokerInterface, Metadata, TopicMetadata
 from dafka.broker.server.answers.naming import (
     NO_UUID,
@@ -20,7 +21,7 @@ from dafka.broker.server.answers.naming import (
     version_of,
 )
 from dafka.broker.server.answers.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
-from dafka.broker.server.context import Context
+from dafka.broker.server.context import Context, Mutations
 from dafka.hub.worker import REQUESTS
 
 SHARES_SINCE = 6
@@ -43,11 +44,27 @@ def metadata(broker: BrokerInterface, request: Any, context: Context) -> Any:
         ids = [topic.topic_id for topic in request.topics if topic.name is None]
         by_id = topic_names(broker, ids)
         unknown = [one for one in ids if one not in by_id]
-        found = broker.metadata(dict.fromkeys([*names, *(by_id[one] for one in ids if one in by_id)]), create)
+        every = dict.fromkeys([*names, *(by_id[one] for one in ids if one in by_id)])
+        if create and context.mutations is not None:
+            found = _with_created(broker, every, context.mutations)
+        else:
+            found = broker.metadata(every, create)
     most = sum(len(topic.partitions) for topic in found.topics.values())
     if most + len(found.topics) > INLINE_ITEMS:
         return REQUESTS.run(_response, found, unknown, request, version, context)
     return _response(found, unknown, request, version, context)
+
+
+def _with_created(broker: BrokerInterface, names: dict[str, None], mutations: Mutations) -> Metadata:
+    """The topics, those that do not exist created as far as the client may."""
+    found = broker.metadata(names)
+    node = Resource(ResourceType.BROKER, str(found.controller_id))
+    (default,) = broker.describe_configs({node: ["num.partitions"]})[node].entries
+    size = int(default.value or 1)
+    missing = [n for n, one in found.topics.items() if one.error is UnknownTopicOrPartitionError]
+    wanted = {name: None for name in missing if mutations.may(size, strict=True)}
+    created = broker.metadata(wanted, True).topics if wanted else {}
+    return found._replace(topics={**found.topics, **created})
 
 
 def _response(found: Metadata, unknown: list[Any], request: Any, version: int, context: Context) -> Any:

@@ -11,6 +11,7 @@ from kafka.errors import (
     InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
     InvalidRequestError,
+    ThrottlingQuotaExceededError,
     UnknownTopicIdError,
 )
 from kafka.protocol.admin.topics import (
@@ -27,8 +28,9 @@ from dafka.broker.interface.outcome import Outcome
 from dafka.broker.server.answers.naming import NO_UUID, topic_fields, topic_names, version_of
 from dafka.broker.server.answers.operations import TOPIC_OPERATIONS
 from dafka.broker.server.answers.sharing import once
-from dafka.broker.server.context import Context
+from dafka.broker.server.context import Context, Mutations
 
+BEYOND_QUOTA = Outcome(ThrottlingQuotaExceededError, "The throttling quota has been exceeded.")
 _Created = CreateTopicsResponse.CreatableTopicResult
 _Described = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 
@@ -51,6 +53,8 @@ def create_topics(broker: BrokerInterface, request: Any, context: Context) -> An
         partitions = len(topic.assignments) if topic.assignments else topic.num_partitions
         configs = {config.name: config.value for config in topic.configs or () if config.value is not None}
         specs[topic.name] = TopicSpec(partitions, configs)
+    if context.mutations is not None:
+        outcomes.update(_beyond_quota(broker, specs, context.mutations, strict=version_of(request) >= 6))
     outcomes.update(broker.create_topics(specs, validate_only=bool(request.validate_only)))
     made = {name: specs[name] for name, outcome in outcomes.items() if outcome.error is None}
     with_configs = version_of(request) >= 5
@@ -71,6 +75,18 @@ def create_topics(broker: BrokerInterface, request: Any, context: Context) -> An
             )
         )
     return CreateTopicsResponse(throttle_time_ms=0, topics=results)
+
+
+def _beyond_quota(
+    broker: BrokerInterface, specs: dict[str, TopicSpec], mutations: Mutations, strict: bool
+) -> dict[str, Outcome]:
+    """What the client may not create now is taken out of ``specs``; only what could be created counts."""
+    possible = broker.create_topics(specs, validate_only=True)
+    sizes = _planned(broker, {name: specs[name] for name, one in possible.items() if not one.error}, False)
+    refused = [name for name, one in sizes.items() if not mutations.may(one.partitions, strict)]
+    for name in refused:
+        del specs[name]
+    return dict.fromkeys(refused, BEYOND_QUOTA)
 
 
 def _entry(entry: ConfigEntry) -> Any:
@@ -148,8 +164,17 @@ def delete_topics(broker: BrokerInterface, request: Any, context: Context) -> An
         asked = [(topic.name, topic.topic_id) for topic in request.topics]
     by_id = topic_names(broker, [topic_id for name, topic_id in asked if name is None])
     names = [by_id.get(topic_id or NO_UUID) if name is None else name for name, topic_id in asked]
-    ids = {name: topic.topic_id for name, topic in broker.metadata({n for n in names if n}).topics.items()}
-    outcomes = broker.delete_topics(dict.fromkeys(name for name in names if name is not None))
+    known = broker.metadata({name for name in names if name}).topics
+    ids = {name: topic.topic_id for name, topic in known.items()}
+    sizes = {name: len(topic.partitions) for name, topic in known.items() if topic.error is None}
+    outcomes: dict[str, Outcome] = {}
+    if context.mutations is not None:
+        strict = version_of(request) >= 5
+        for one, size in sizes.items():
+            if not context.mutations.may(size, strict):
+                outcomes[one] = BEYOND_QUOTA
+    found = dict.fromkeys(name for name in names if name is not None and name not in outcomes)
+    outcomes.update(broker.delete_topics(found))
     responses = []
     for name, (_, topic_id) in zip(names, asked, strict=True):
         error = UnknownTopicIdError if name is None else outcomes[name].error
@@ -183,6 +208,8 @@ def create_partitions(broker: BrokerInterface, request: Any, context: Context) -
         ):
             detail = f"{added} partitions are added, each with one replica on broker {node}."
             outcomes[name] = Outcome(InvalidReplicationAssignmentError, detail)
+        elif context.mutations is not None and not context.mutations.may(added, version_of(request) >= 3):
+            outcomes[name] = BEYOND_QUOTA
         else:
             totals[name] = topic.count
     if request.validate_only:

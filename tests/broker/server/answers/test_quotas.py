@@ -78,7 +78,7 @@ def test_errors_are_of_the_entity_or_of_the_filter(wire: WireClient) -> None:
         ({"user": "a"}, {"request_percentage": 1.0}),
     )
     assert (wrong.error_code, right.error_code) == (InvalidRequestError.errno, NoError.errno)
-    assert "ip" in wrong.error_message and right.error_message is None
+    assert "producer_byte_rate" in wrong.error_message and right.error_message is None
     assert [(part.entity_type, part.entity_name) for part in wrong.entity] == [("ip", "127.0.0.1")]
     response = describe(wire, 1, ("team", ANY, None))
     assert (response.error_code, response.entries) == (UnsupportedVersionError.errno, None)

@@ -1,0 +1,33 @@
+"""The settings of quotas that a broker is started with, by Kafka's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dafka.broker.quotas.allowance import Windows
+
+DEFAULTS = {
+    "quota.window.num": 11,
+    "quota.window.size.seconds": 1,
+    "controller.quota.window.num": 11,
+    "controller.quota.window.size.seconds": 1,
+}
+_MOST = {"num": 100, "seconds": 3600}
+
+
+def check_quota_settings(settings: Mapping[str, str]) -> None:
+    """Raise ValueError for settings that a broker cannot be started with."""
+    for name, value in settings.items():
+        if name not in DEFAULTS:
+            listed = ", ".join(DEFAULTS)
+            raise ValueError(f"{name!r} is not one of the settings of quotas, which are {listed}")
+        most = _MOST[name.rpartition(".")[2]]
+        if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= most:
+            raise ValueError(f"{name} is a number from 1 to {most}, not {value!r}")
+
+
+def windows(settings: Mapping[str, str], prefix: str = "") -> Windows:
+    """What octets, requests and connections are counted in; prefix "controller.": changes of topics."""
+    names = (f"{prefix}quota.window.num", f"{prefix}quota.window.size.seconds")
+    number, seconds = (int(settings.get(name, DEFAULTS[name])) for name in names)
+    return Windows(number, float(seconds))
