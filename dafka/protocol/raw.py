@@ -228,6 +228,11 @@ def _heads(lengths: list[int], flags: int) -> list[bytes]:
     return [_head(length, flags) for length in lengths]
 
 
+def value_sizes(values: Sequence[bytes]) -> list[int]:
+    """The octets of messages of one frame each in RAW form."""
+    return _single_sizes(list(map(len, values)))
+
+
 def _single_sizes(lengths: list[int]) -> list[int]:
     if not lengths or max(lengths) <= SHORT_PAYLOAD:
         return [length + _SHORT_HEAD for length in lengths]
@@ -397,4 +402,5 @@ __all__ = [
     "records_of_messages",
     "records_of_octets",
     "split_messages",
+    "value_sizes",
 ]

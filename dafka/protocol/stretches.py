@@ -33,7 +33,7 @@ class Stretches:
         self._runs: list[tuple[Stream, int, list[bytes]]] = []
         self._newest: dict[Stream, int] = {}  # the place in ``_runs`` of what may be continued
 
-    def take(self, buffer: bytes, position: int, most: int) -> tuple[int, int]:
+    def take(self, buffer: bytes, position: int, most: int, cut: int) -> tuple[int, int]:
         """Take the records at ``position``, ``most`` at most: where they end, how many they are."""
         taken, end = 0, len(buffer)
         while taken < most and position + 2 <= end and buffer[position] == _MORE:

@@ -38,6 +38,7 @@ peer.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from dafka.hub.hub import Hub
@@ -45,7 +46,7 @@ from dafka.sockets.accepting import Accepting
 from dafka.sockets.peer import Peer
 from dafka.zmtp import limits as zmtp_limits
 from dafka.zmtp.connection import Options
-from dafka.zmtp.cutting import Frames
+from dafka.zmtp.cutting import Frames, Taker
 from dafka.zmtp.mechanisms import MakeMechanism
 
 TYPES = (b"ROUTER", b"PULL", b"PUSH")
@@ -66,6 +67,7 @@ class Router:
 
     ``max_message``: octets of a message over all of its frames; a larger one ends its connection.
     ``mechanism``: who may connect, as in ``lambda check: PlainServer(check, allows)``; None: NULL, everybody.
+    ``make_taker`` is as a Subscriber's: what a connection's ``peer.taker`` takes is not among its messages.
     """
 
     def __init__(
@@ -77,11 +79,17 @@ class Router:
         max_message: int = zmtp_limits.MESSAGE_OCTETS,
         all_identities: bool = True,
         mechanism: MakeMechanism | None = None,
+        make_taker: Callable[[], Taker] | None = None,
     ) -> None:
         self._handler = handler
         self._by_identity: dict[bytes, Peer] = {}
         options = Options(
-            TYPES, accepts=True, max_octets=max_message, prefer_2=all_identities, mechanism=mechanism
+            TYPES,
+            accepts=True,
+            max_octets=max_message,
+            prefer_2=all_identities,
+            mechanism=mechanism,
+            make_taker=make_taker,
         )
         self._accepting = Accepting(hub, socket, _Pattern(self._by_identity, handler), options)
         self.endpoint = self._accepting.endpoint

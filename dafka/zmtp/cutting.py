@@ -31,10 +31,11 @@ Frames = tuple[bytes, ...]
 class Taker(Protocol):
     """Takes messages that it knows out of a receive buffer, many at once."""
 
-    def take(self, buffer: bytes, position: int, most: int) -> tuple[int, int]:
+    def take(self, buffer: bytes, position: int, most: int, cut: int) -> tuple[int, int]:
         """Keep complete messages that begin at ``position``, ``most`` at most.
 
         Returns where they end and how many they are. None is the right answer whenever it is in doubt.
+        ``cut``: how many messages were cut before since the taker is there, which says where these belong.
         """
 
 
@@ -60,6 +61,7 @@ class Cutter:
         self._long: BytesIO | None = None  # the frame in progress, if it is long
         self._long_flags = 0
         self._missing = 0  # octets of it
+        self._cut = 0  # messages, since there is a taker
 
     @property
     def held(self) -> int:
@@ -122,7 +124,7 @@ class Cutter:
         try:
             while True:
                 if take is not None and not self._frames and position < end:
-                    position, count = take(buffer, position, most - len(messages))
+                    position, count = take(buffer, position, most - len(messages), self._cut + len(messages))
                     if count:
                         self.taken += count
                         most -= count
@@ -185,6 +187,8 @@ class Cutter:
             if not messages and not self.taken:
                 raise
             self.pending = True  # those in front of it count; it is raised again when they are taken
+        if take is not None:
+            self._cut += len(messages)
         if position == end:
             self._buffer, self._position = b"", 0
         else:

@@ -28,9 +28,10 @@ from dafka.sockets.errors import DisconnectedError
 from dafka.sockets.peer import Peer
 from dafka.zper import limits
 from dafka.zper.batches import COPIED
-from dafka.zper.envelope import DELIMITER, Frames, has_delimiter
+from dafka.zper.envelope import DELIMITER, has_delimiter
 from dafka.zper.identity import COPY, Mode, build
 from dafka.zper.in_flight import InFlight
+from dafka.zper.singles import Frames
 
 log = bounded_logger(__name__)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-Frames = Sequence[bytes]
+from dafka.zper.singles import Frames, Singles
 
 DELIMITER = b""
 
@@ -21,7 +21,7 @@ def has_delimiter(frames: Frames) -> bool:
 
 def without_delimiters(messages: Sequence[Frames]) -> list[tuple[bool, Sequence[Frames]]]:
     """The messages without their delimiters, in order: in pieces whose messages all had one, or none."""
-    if max(map(len, messages)) == 1 or not any(map(has_delimiter, messages)):
+    if isinstance(messages, Singles) or max(map(len, messages)) == 1 or not any(map(has_delimiter, messages)):
         return [(False, messages)]
     return [
         (delimited, [message[1:] for message in some] if delimited else list(some))

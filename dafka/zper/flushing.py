@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Protocol
 
 import gevent
@@ -30,11 +31,11 @@ from dafka.log.repeating import bounded_logger
 from dafka.zper import limits
 from dafka.zper.batches import Batch, batches
 from dafka.zper.discarded import Discarded
-from dafka.zper.envelope import Frames
 from dafka.zper.gathering import Bulk, Gathering, Run
 from dafka.zper.identity import Mode
 from dafka.zper.replicas import Replicas
 from dafka.zper.settings import Settings
+from dafka.zper.singles import Frames
 from dafka.zper.topics import TopicRefusedError, open_partition
 
 log = bounded_logger(__name__)
@@ -127,7 +128,7 @@ class PartitionFlushes:
         self._end = 0  # the offset behind what is committed
         self._held = 0  # octets of bulks whose answers wait for replicas
         self._left: list[Batch] = []  # of it, what is not committed
-        self._refused: list[Frames] = []  # of it, what never will be
+        self._refused: set[int] = set()  # the places in it of what never will be
         self._opening = FifoLock()
         self.positions: PartitionPositions | None = None
         """Where its messages are; None before :meth:`open`."""
@@ -205,7 +206,7 @@ class PartitionFlushes:
                     self._ended(self)
                     return
                 self._bulk = self._gathering.take()
-                self._refused = []
+                self._refused = set()
                 self._left = list(Pace().over(batches(self._bulk.runs, limits.BATCH_OCTETS), every=1))
             bulk = self._bulk  # after an error that nobody expected it is still there
             stored = None
@@ -322,7 +323,7 @@ class PartitionFlushes:
         count = sum(len(batch.messages) for batch in left)
         what = f"{count} messages for {self.name} were refused: {detail}"
         self._discarded.report(cause, what, count, logging.ERROR)
-        self._refused += [message for batch in left for message in batch.messages]
+        self._refused.update(chain.from_iterable(batch.places for batch in left))
         self._settle(left)
 
     def _lose(self, why: str) -> bool:

@@ -10,6 +10,7 @@ import socket as sockets
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -31,6 +32,7 @@ from dafka.zper.reader import Reader
 from dafka.zper.relay import Relay
 from dafka.zper.replicas import Replicas
 from dafka.zper.settings import Settings
+from dafka.zper.singles import SinglesTaker
 from dafka.zper.streams import Streams
 from dafka.zper.writer import Writer
 
@@ -74,6 +76,7 @@ class Zper(FrontEnd):
                 handler=handlers[name],
                 max_message=largest.get(name, settings.max_message),
                 mechanism=mechanism,
+                make_taker=partial(SinglesTaker, settings.max_message) if name == "writer" else None,
             )
             for name, socket in bound.items()
         }

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, count
 from math import inf
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from dafka.zper.envelope import Frames, answer
+from dafka.zper.envelope import answer
 from dafka.zper.identity import Mode
+from dafka.zper.singles import Frames, Singles
 
 MESSAGE_OCTETS = 160
 """What a message takes in memory beside its payload, about; a frame more takes half of it."""
@@ -41,6 +42,8 @@ class Run(NamedTuple):
 
     def octets(self) -> int:
         """What they take in memory, about."""
+        if isinstance(self.messages, Singles):
+            return sum(map(len, self.messages.frames)) + MESSAGE_OCTETS * len(self.messages)
         frames = list(chain.from_iterable(self.messages))
         beside = MESSAGE_OCTETS * (len(self.messages) + len(frames)) // 2
         return sum(map(len, frames)) + beside
@@ -60,12 +63,12 @@ class Bulk(Generic[ClientT]):
         self.messages += len(run.messages)
         self.octets += octets
 
-    def without(self, refused: Collection[Frames]) -> Bulk[ClientT]:
-        """The same without some of its messages, the very objects."""
-        ids = set(map(id, refused))
+    def without(self, refused: Collection[int]) -> Bulk[ClientT]:
+        """The same without the messages that have these places in it."""
         rest: Bulk[ClientT] = Bulk()
+        place = count()
         for run in self.runs:
-            kept = [message for message in run.messages if id(message) not in ids]
+            kept = [message for message in run.messages if next(place) not in refused]
             if kept:
                 rest.add(run._replace(messages=kept), 0)
         return rest

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from dafka.zper.envelope import Frames
+from dafka.zper.singles import Frames
 
 
 class _Sent(NamedTuple):

@@ -31,9 +31,10 @@ from dafka.zper.commands import (
 )
 from dafka.zper.connected import Connected
 from dafka.zper.discarded import Discarded
-from dafka.zper.envelope import Frames, answer, without_delimiters
+from dafka.zper.envelope import answer, without_delimiters
 from dafka.zper.identity import Identity, InvalidIdentityError, parse
 from dafka.zper.places import Place, Places
+from dafka.zper.singles import Frames
 from dafka.zper.streams import Stream, Streams
 
 log = bounded_logger(__name__)

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dafka.sockets.peer import Peer
 from dafka.zper.connected import Connected
 from dafka.zper.discarded import Discarded
-from dafka.zper.envelope import Frames
 from dafka.zper.identity import InvalidIdentityError, parse
 from dafka.zper.places import Places
+from dafka.zper.singles import Frames
 from dafka.zper.streams import Stream, Streams
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import gevent
 import gevent.event
@@ -23,12 +24,13 @@ from dafka.zmtp.encoding import encode_all
 from dafka.zper import limits
 from dafka.zper.connected import Connected
 from dafka.zper.discarded import Discarded
-from dafka.zper.envelope import Frames, without_delimiters
+from dafka.zper.envelope import without_delimiters
 from dafka.zper.flushing import Flushed, PartitionFlushes, Unflushed, Written
 from dafka.zper.gathering import Run
 from dafka.zper.identity import Identity, InvalidIdentityError, is_copy, parse
 from dafka.zper.replicas import Replicas
 from dafka.zper.settings import Settings
+from dafka.zper.singles import Frames, Singles, SinglesTaker
 from dafka.zper.topics import TopicRefusedError
 
 
@@ -108,9 +110,12 @@ class Writer:
     def messages(self, peer: Peer, messages: Sequence[Frames]) -> None:
         """A client has sent messages; nothing more is read from it until this returns."""
         client = self._clients[peer]
+        assert isinstance(peer.taker, SinglesTaker)
+        parts = peer.taker.read(messages)
+        count = sum(map(len, parts))
         if client is None:
-            what = f"{len(messages)} messages of a client whose identity cannot be read"
-            self._discarded.report("identity", what, len(messages))
+            what = f"{count} messages of a client whose identity cannot be read"
+            self._discarded.report("identity", what, count)
             return
         partition = client.partition
         if partition is None:
@@ -119,10 +124,10 @@ class Writer:
             partition.open()
         except (TopicRefusedError, KafkaError) as error:
             cause = error.cause if isinstance(error, TopicRefusedError) else "failed"
-            self._discarded.report(cause, f"{len(messages)} messages: {error}", len(messages))
+            self._discarded.report(cause, f"{count} messages: {error}", count)
             return
         now = time.time_ns() // 1_000_000
-        for delimited, some in without_delimiters(messages):
+        for delimited, some in chain.from_iterable(map(without_delimiters, parts)):
             if self._closing:  # not taken, and nothing more is read: the rest stays with the client
                 gevent.event.Event().wait()
             taken = some if self._settings.allow_empty_message else self._without_empty(some)
@@ -137,8 +142,12 @@ class Writer:
         if client is not None:
             client.gone()
 
-    def _without_empty(self, messages: Sequence[Frames]) -> list[Frames]:
-        kept: list[Frames] = [message for message in messages if len(message) > 1 or message[0]]
+    def _without_empty(self, messages: Sequence[Frames]) -> Sequence[Frames]:
+        kept: Sequence[Frames]
+        if isinstance(messages, Singles):
+            kept = Singles([frame for frame in messages.frames if frame])
+        else:
+            kept = [message for message in messages if len(message) > 1 or message[0]]
         count = len(messages) - len(kept)
         if count:
             self._discarded.report("empty", f"{count} empty messages; allow_empty_message is off", count)

@@ -336,7 +336,7 @@ class Counting:
     def __init__(self) -> None:
         self.found: list[bytes] = []
 
-    def take(self, buffer: bytes, position: int, most: int) -> tuple[int, int]:
+    def take(self, buffer: bytes, position: int, most: int, cut: int) -> tuple[int, int]:
         taken = 0
         while taken < most and buffer[position : position + 2] == b"\x00\x03" and position + 5 <= len(buffer):
             self.found.append(buffer[position + 2 : position + 5])

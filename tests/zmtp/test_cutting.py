@@ -223,7 +223,7 @@ class Taker:
     def __init__(self) -> None:
         self.found: list[bytes] = []
 
-    def take(self, buffer: bytes, position: int, most: int) -> tuple[int, int]:
+    def take(self, buffer: bytes, position: int, most: int, cut: int) -> tuple[int, int]:
         begin = position
         while (
             position - begin < 3 * most

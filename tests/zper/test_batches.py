@@ -10,6 +10,7 @@ from dafka.protocol.raw import encode_message, messages_of_records
 from dafka.zper.batches import RECORD_OCTETS, batches
 from dafka.zper.gathering import Run
 from dafka.zper.identity import Mode
+from dafka.zper.singles import Singles
 
 
 def run(messages, timestamp=7):
@@ -33,6 +34,21 @@ def test_every_message_is_in_one_batch_in_order_and_no_batch_is_too_large(runs, 
         assert len(batch.messages) == 1 or sum(batch.sizes) + RECORD_OCTETS * len(batch.sizes) <= limit
         repeated = sum(len(message[0]) for message in batch.messages if len(message) > 2)
         assert len(batch.encode()) <= sum(batch.sizes) + repeated + RECORD_OCTETS * len(batch.sizes) + 61
+
+
+@given(st.lists(st.tuples(st.booleans(), messages_), max_size=5), st.integers(1, 1500))
+def test_messages_that_were_taken_as_their_frames_are_in_the_same_batches(some, limit):
+    runs = [[[message[0]] for message in messages] if single else messages for single, messages in some]
+    taken = [
+        Singles([frame for (frame,) in messages]) if single else messages
+        for (single, _), messages in zip(some, runs, strict=True)
+    ]
+    plain = list(batches(map(run, runs), limit))
+    made = list(batches(map(run, taken), limit))
+    assert [read(batch) for batch in made] == [read(batch) for batch in plain]
+    assert [batch[2:] for batch in made] == [batch[2:] for batch in plain]
+    places = [place for batch in made for place in batch.places]
+    assert places == list(range(sum(map(len, runs))))
 
 
 def test_the_first_frame_of_a_marked_message_counts_twice():
@@ -59,6 +75,7 @@ def test_messages_that_were_copied_from_another_node_have_a_header_and_batches_o
 def test_halves_have_everything_once():
     (batch,) = batches([run([[b"%d" % number] for number in range(5)])], 10_000)
     one, other = batch.halves()
-    assert one.messages + other.messages == batch.messages
+    assert [*one.messages, *other.messages] == batch.messages
+    assert [*one.places, *other.places] == list(batch.places)
     assert [len(column) for column in one[:3]] == [2, 2, 2]
     assert read(other) == [[b"2"], [b"3"], [b"4"]]

@@ -20,7 +20,8 @@ from dafka.zper.cluster import limits
 from dafka.zper.cluster.cluster import INVALID_COMMAND, Cluster, InvalidNodeError
 from dafka.zper.commands import InvalidCommandError
 from dafka.zper.discarded import Discarded
-from dafka.zper.envelope import Frames, answer, without_delimiters
+from dafka.zper.envelope import answer, without_delimiters
+from dafka.zper.singles import Frames
 
 IDENTITY = b"zpcontroller/"
 
