@@ -333,8 +333,6 @@ def test_what_an_open_transaction_holds_up_is_seen_and_ended(page, shared, topic
 
 
 def test_states_of_delivery_are_seen(page, shared, is_apache, topic):
-    if is_apache:
-        pytest.skip("Apache Kafka does not tell them")
     shared.preload(topic, [b"x"] * 7, partition=0)
     configs = {"bootstrap_servers": shared.bootstrap_servers, "group_id": topic}
     with ShareConsumer(topic, share_acknowledgement_mode="explicit", **configs) as consumer:

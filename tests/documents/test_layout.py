@@ -64,6 +64,7 @@ ELSEWHERE = {
     "dafka/broker/remote/authenticating.py": "tests/broker/server/test_authentication.py",
     "dafka/broker/remote/quotas.py": "tests/cli/test_quota.py",
     "dafka/broker/remote/share.py": "tests/broker/share/test_calls.py",
+    "dafka/broker/remote/share_standings.py": "tests/broker/share/test_progress.py",
     "dafka/broker/server/answers/share.py": "tests/broker/share/test_calls.py",
     "dafka/console/green_http.py": "tests/console/networks/test_scraping.py",
     "dafka/cli/kafka/copying.py": "tests/cli/kafka/test_topics.py",

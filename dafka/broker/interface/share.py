@@ -181,15 +181,16 @@ class ShareStanding(NamedTuple):
 
     ``ahead``: how many, from ``end`` on, no member has been given yet. The others between ``start`` and
     ``end`` are ``available``, ``acquired``, ``acknowledged`` or ``archived``; ``deliveries``: how many of the
-    first two were delivered so often; ``holders``: how many a member has acquired.
+    first two were delivered so often; ``holders``: how many a member has acquired. A broker elsewhere knows
+    neither ``ahead`` nor ``acquired`` nor the holders; its ``available`` may be acquired.
     """
 
     error: Error | None
     start: int = NO_START
     end: int = NO_START
-    ahead: int = 0
+    ahead: int | None = 0
     available: int = 0
-    acquired: int = 0
+    acquired: int | None = 0
     acknowledged: int = 0
     archived: int = 0
     deliveries: Mapping[int, int] = {}
@@ -302,11 +303,12 @@ class ShareInterface(ABC):
         """
 
     def share_standings(self, group: str) -> ShareStandings:
-        """Where the records of a group stand in each partition. Only for a broker of this process.
+        """Where the records of a group stand in each partition.
 
-        Errors: GroupIdNotFoundError; of partitions KafkaStorageError.
+        Errors: GroupIdNotFoundError, and of a broker elsewhere ClusterAuthorizationFailedError without the
+        right CLUSTER_ACTION; of partitions KafkaStorageError, InvalidRequestError (there is no state yet).
         """
-        raise NotImplementedError("states of delivery are counted in the broker's process, not over TCP")
+        raise NotImplementedError(_OF_THE_BROKER)
 
     def forget_connection(self, connection: object) -> None:
         """A connection was closed: its share sessions end. Only for a broker of this process."""

@@ -28,7 +28,7 @@ from dafka.broker.remote.nodes import SHARED, Node
 from dafka.broker.remote.retrying import attempts
 from dafka.security.sasl.options import ClientSasl
 
-GROUP, TRANSACTION = 0, 1  # kinds of coordinators (FindCoordinator's key type)
+GROUP, TRANSACTION, SHARE = 0, 1, 2  # kinds of coordinators (FindCoordinator's key type)
 
 LOST = (KafkaConnectionError, KafkaProtocolError, RequestTimedOutError)
 """Errors of a request whose connection has failed: it may have been carried out, or not."""

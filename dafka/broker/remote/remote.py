@@ -201,6 +201,7 @@ class Remote(BrokerInterface):
     share_acknowledge = _share.answers(RemoteShare.share_acknowledge)
     describe_share_groups = _share.answers(RemoteShare.describe_share_groups)
     share_offsets = _share.answers(RemoteShare.share_offsets)
+    share_standings = _share.answers(RemoteShare.share_standings)
     alter_share_offsets = _share.answers(RemoteShare.alter_share_offsets)
     delete_share_offsets = _share.answers(RemoteShare.delete_share_offsets)
 

@@ -40,10 +40,12 @@ from dafka.broker.interface.share import (
     ShareOutcome,
     SharePlace,
     ShareRequest,
+    ShareStandings,
 )
 from dafka.broker.remote.cluster import GROUP, Cluster
 from dafka.broker.remote.connection import CLIENT_ID
 from dafka.broker.remote.coordinators import ask_coordinator, ask_described, unavailable
+from dafka.broker.remote.share_standings import standings
 
 _FetchTopic = ShareFetchRequest.FetchTopic
 _AcknowledgeTopic = ShareAcknowledgeRequest.AcknowledgeTopic
@@ -248,6 +250,18 @@ class RemoteShare(ShareInterface):
             for one in topic.partitions
         }
         return ShareOffsets(error_of(found.error_code), offsets, found.error_message)
+
+    def share_standings(self, group: str) -> ShareStandings:
+        offsets = self.share_offsets(group)
+        if offsets.error is not None:
+            return ShareStandings(offsets.error, {}, offsets.message)
+        try:
+            metadata = self._cluster.refresh({topic for topic, _ in offsets.partitions})
+        except KafkaError as error:
+            return ShareStandings(unavailable(error), {}, str(error))
+        ids = {one.name: one.topic_id for one in metadata.topics if not one.error_code}
+        places = {key: ids[key[0]] for key in sorted(offsets.partitions) if key[0] in ids}
+        return standings(self._cluster, group, places)
 
     def alter_share_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> ShareOutcome:
         topics: dict[str, list[Any]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka.errors import KafkaError
+from kafka.errors import ClusterAuthorizationFailedError, KafkaError
 
 from dafka.broker.interface.groups import GroupType
 from dafka.broker.interface.streams_groups import Subtopology, Tasks, TaskShare
@@ -16,7 +16,8 @@ from dafka.console.desk import Desk
 def details(desk: Desk, name: str, kind: GroupType) -> dict[str, Any]:
     """``deliveries`` of a share group, ``topology`` and ``tasks`` of a streams group; null otherwise.
 
-    ``deliveries`` is null as well where the broker does not count them, which only one of this process does.
+    ``deliveries`` is null as well where the broker does not tell them: one elsewhere only tells what it has
+    stored, to who may ask for it (CLUSTER_ACTION); ``acquired`` and ``ahead`` are null then.
     """
     found: dict[str, Any] = {"deliveries": None, "topology": None, "tasks": None}
     if kind is GroupType.SHARE:
@@ -31,6 +32,8 @@ def _deliveries(desk: Desk, name: str) -> list[dict[str, Any]] | None:
         standings = desk.call("share_standings", name)
         check({f"group {name}": standings})
     except (KafkaError, RefusedError, NotImplementedError):
+        return None
+    if any(one.error is ClusterAuthorizationFailedError for one in standings.partitions.values()):
         return None
     return [
         {

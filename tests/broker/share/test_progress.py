@@ -65,14 +65,27 @@ def test_what_was_stored_is_counted_after_a_restart(broker):
     assert found.available + found.ahead == 3
 
 
-def test_other_groups_and_other_brokers_have_none(broker):
+def test_other_groups_have_none(broker):
     call = Client(broker).call
     assert call("share_standings", "nobody").error is errors_.GroupIdNotFoundError
+
+
+def test_another_process_learns_what_was_stored(broker):
+    call = Client(broker).call
     hub = get_hub()
     host, _, port = broker.bootstrap_servers.rpartition(":")
     remote = hub.run(Remote, hub, [(host, int(port))])
     try:
-        with pytest.raises(NotImplementedError, match="not over TCP"):
-            hub.run(remote.share_standings, GROUP)
+        member = Member(call, GROUP, "jobs")
+        member.heartbeat()
+        call("produce", {("jobs", 0): [batch(*[b"x"] * 10)]})
+        member.fetch()
+        member.acknowledge((1, 3, ACCEPT), (4, 5, REJECT), (6, 7, RELEASE))
+        found = hub.run(remote.share_standings, GROUP)
+        assert found.error is None
+        one = found.partitions["jobs", 0]
+        assert (one.start, one.acknowledged, one.archived, one.available) == (0, 3, 2, 2)
+        assert (one.acquired, one.ahead, one.holders, one.deliveries) == (None, None, {}, {1: 2})
+        assert hub.run(remote.share_standings, "nobody").partitions == {}
     finally:
         hub.run(remote.close)

@@ -110,9 +110,7 @@ def test_a_share_group_is_shown_with_its_members(client, shared, name, topic):
         assert client.get("/api/group", name=name)["total_members"] == 0
 
 
-def test_states_of_delivery_are_counted_where_the_broker_knows_them(
-    client, local, shared, is_apache, name, topic
-):
+def test_states_of_delivery_are_counted(client, shared, is_apache, name, topic):
     share_from_the_beginning(shared, name)
     with ShareConsumer(
         topic,
@@ -123,33 +121,22 @@ def test_states_of_delivery_are_counted_where_the_broker_knows_them(
         records = until(lambda: [one for some in consumer.poll(50).values() for one in some])
         consumer.acknowledge(records[0])
         consumer.acknowledge(records[1], AcknowledgeType.REJECT)
+        consumer.acknowledge(records[4], AcknowledgeType.RELEASE)
         consumer.commit()
 
-        if is_apache:
-            assert client.get("/api/group", name=name)["deliveries"] is None
-            return
-
         def row():
-            found = local.get("/api/group", name=name)["deliveries"]
-            return next((one for one in found if one["partition"] == 0), {})
+            found = client.get("/api/group", name=name)["deliveries"]
+            return next((one for one in found if one["partition"] == records[0].partition), {})
 
-        until(lambda: row().get("acquired") == 8)
-        assert {**row(), "holders": None} == {
-            "topic": topic,
-            "partition": 0,
-            "start": 2,
-            "end": 10,
-            "ahead": 0,
-            "available": 0,
-            "acquired": 8,
-            "acknowledged": 0,
-            "archived": 0,
-            "deliveries": {"1": 8},
-            "holders": None,
-        }
-        assert list(row()["holders"].values()) == [8]
-        is_embedded = client.get("/api/cluster")["embedded"]
-        assert (client.get("/api/group", name=name)["deliveries"] is not None) is is_embedded
+        until(lambda: row().get("available") == 1)
+        found = row()
+        assert found["start"] + found["acknowledged"] + found["archived"] == 2  # brokers move the start later
+        if client.get("/api/cluster")["embedded"]:
+            assert (found["acquired"], found["ahead"], found["end"]) == (7, 0, 10)
+            assert found["deliveries"] == {"1": 8} and list(found["holders"].values()) == [7]
+        else:  # what a member holds for the first time is stored nowhere
+            assert (found["acquired"], found["ahead"], found["holders"]) == (None, None, {})
+            assert found["deliveries"] == {"1": 1}
 
 
 def share_from_the_beginning(shared, name):

@@ -50,7 +50,7 @@ export async function group(main, parts, query, { go, writes, isHere }) {
     if (!rows) return [];
     const times = (row) => Object.entries(row.deliveries).map(([often, many]) => `${many} × ${often}`).join(", ");
     return [h("h2", {}, "States of delivery"), table(
-      [column("Topic", "wide"), column("Partition", "number"), column("From", "number"), column("Available", "number"), column("Acquired", "number"),
+      [column("Topic", "wide"), column("Partition", "number"), column("From", "number"), column(rows.every((row) => row.acquired === null) ? "Available or acquired" : "Available", "number"), column("Acquired", "number"),
         column("Acknowledged", "number"), column("Archived", "number"), column("Not looked at", "number"), column("Records × deliveries", "wide")],
       rows.map((row) => [row.topic, row.partition, row.start < 0 ? "–" : link(`/topics/${encodeURIComponent(row.topic)}${queryOf({ partitions: row.partition, from: row.start })}`, count(row.start)),
         count(row.available), h("span", { title: Object.entries(row.holders).map(([member, many]) => `${member}: ${many}`).join("\n") }, count(row.acquired)),
