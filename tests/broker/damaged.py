@@ -1,10 +1,10 @@
-"""Harm to what a stopped broker has stored: values with overwritten bytes, and files that are missing."""
+"""Harm to what a stopped broker has stored: overwritten bytes, and files that are empty or missing."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from log.messages import chunk_rows, database
+from log.messages import chunk_rows, database, files
 
 from dafka.log.limits import FILE_BYTES
 
@@ -28,6 +28,13 @@ def harm_last(folder: Path, count: int = 1) -> None:
                 (folder / name).unlink()
             else:
                 (folder / name).write_bytes(_harmed((folder / name).read_bytes()))
+
+
+def power_cut(folder: Path, kept: int) -> None:
+    """Only the first ``kept`` values in files had reached the disk when the power went."""
+    for file in files(folder)[kept:]:
+        file.write_bytes(b"")
+    (folder / "dafka.boot").unlink()
 
 
 def _harmed(value: bytes) -> bytes:

@@ -13,8 +13,8 @@ import gevent
 from dafka.overlay.websocket import limits
 from dafka.overlay.websocket.tls import Tls
 from dafka.sockets import listening
-from dafka.sockets.limits import KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, KEEPALIVE_SECONDS
 from dafka.sockets.outbox import Outbox, Queued
+from dafka.sockets.tcp import KeepAlive, prepare
 
 
 class Stream:
@@ -25,7 +25,7 @@ class Stream:
         self._outbox = Outbox(socket, queued, failed)
         self._tls = tls
         self._closed = False
-        _prepare(socket)
+        prepare(socket, KeepAlive())
 
     @property
     def queued(self) -> int:
@@ -117,18 +117,3 @@ class Stream:
 def tls_of(context: ssl.SSLContext | None, host: str | None = None) -> Tls | None:
     """TLS with a context, for a client with the server's name; None without one."""
     return None if context is None else Tls(context, host)
-
-
-def _prepare(socket: Any) -> None:
-    socket.settimeout(None)  # whatever the program's default is
-    options = [(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1), (sockets.SOL_SOCKET, sockets.SO_KEEPALIVE, 1)]
-    for name, value in (
-        ("TCP_KEEPIDLE", KEEPALIVE_SECONDS),
-        ("TCP_KEEPINTVL", KEEPALIVE_INTERVAL),
-        ("TCP_KEEPCNT", KEEPALIVE_PROBES),
-    ):
-        if hasattr(sockets, name):  # not everywhere
-            options.append((sockets.IPPROTO_TCP, getattr(sockets, name), value))
-    for level, option, value in options:
-        with suppress(OSError):  # it has already disconnected
-            socket.setsockopt(level, option, value)

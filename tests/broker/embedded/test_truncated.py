@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from broker.clients import MEGABYTE, Client, batch
+from broker.damaged import power_cut
 from broker.transactions.transactional import Producer, committed, everything, fetch, visible
 
 from dafka import Broker
@@ -27,13 +28,6 @@ LARGE = bytes(FILE_BYTES)
 def running(folder: Path) -> Iterator[Client]:
     with Broker(folder) as broker:
         yield Client(broker)
-
-
-def power_cut(folder: Path, kept: int) -> None:
-    """Only the first ``kept`` large values had reached the disk when the power went."""
-    for file in sorted((folder / "values").iterdir(), key=lambda path: path.stat().st_mtime_ns)[kept:]:
-        file.write_bytes(b"")
-    (folder / "dafka.boot").unlink()
 
 
 def send(client: Client, value: bytes, sequence: int) -> Produced:

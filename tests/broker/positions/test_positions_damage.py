@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from broker.clients import Client
-from broker.damaged import LARGE, harm_last
+from broker.damaged import LARGE, harm_last, power_cut
 from broker.positions.configuring import create
 from broker.positions.octets import Octets, produce, size
 from protocol.material import assembled
@@ -20,13 +20,6 @@ from dafka.log import DamagedError
 from dafka.protocol import raw
 
 # -- a power cut --------------------------------------------------------------------------------
-
-
-def power_cut(folder: Path, kept: int) -> None:
-    """Only the first ``kept`` large values had reached the disk when the power went."""
-    for file in sorted((folder / "values").iterdir(), key=lambda path: path.stat().st_mtime_ns)[kept:]:
-        file.write_bytes(b"")
-    (folder / "dafka.boot").unlink()
 
 
 @pytest.mark.parametrize("kept", [0, 1, 3])

@@ -124,11 +124,7 @@ def _topics(
     found: dict[TopicPartition, CommittedOffset], wanted: list[TopicPartition] | None, parent: Any
 ) -> list[Any]:
     positions = found if wanted is None else {key: found.get(key, _NOTHING) for key in wanted}
-    topic_class = getattr(parent, "OffsetFetchResponseTopics", None) or parent.OffsetFetchResponseTopic
-    partition_class = (
-        getattr(topic_class, "OffsetFetchResponsePartitions", None)
-        or topic_class.OffsetFetchResponsePartition
-    )
+    topic_class, partition_class = classes_in(parent)
     return [
         topic_class(
             name=name,
@@ -158,6 +154,16 @@ def _stable(
     if wanted is not None and len(keys) < 2:
         return dict.fromkeys(keys, _UNSTABLE)
     return {key: position for one in keys for key, position in _stable(broker, group, [one]).items()}
+
+
+def classes_in(parent: Any) -> tuple[Any, Any]:
+    """The classes of a topic and of a partition in an OffsetFetch response, or in a group of one."""
+    topic_class = getattr(parent, "OffsetFetchResponseTopics", None) or parent.OffsetFetchResponseTopic
+    partition_class = (
+        getattr(topic_class, "OffsetFetchResponsePartitions", None)
+        or topic_class.OffsetFetchResponsePartition
+    )
+    return topic_class, partition_class
 
 
 def no_offset(partition_class: Any, number: int, error: Error) -> Any:

@@ -11,7 +11,7 @@ from kafka.protocol.metadata.find_coordinator import CoordinatorType, FindCoordi
 
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.broker import Error
-from dafka.broker.server.answers.group_offsets import BY_ID, no_offset
+from dafka.broker.server.answers.group_offsets import BY_ID, classes_in, no_offset
 from dafka.broker.server.answers.metadata import SHARES_SINCE
 from dafka.broker.server.answers.naming import topic_names
 from dafka.broker.server.rights.asked import Asked, Items
@@ -240,11 +240,7 @@ def _seen(asked: Asked, topics: list[Any], every: bool) -> list[Any]:
 
 
 def _no_offset(topic: Any, error: Error, parent: Any) -> Any:
-    topic_class = getattr(parent, "OffsetFetchResponseTopics", None) or parent.OffsetFetchResponseTopic
-    partition_class = (
-        getattr(topic_class, "OffsetFetchResponsePartitions", None)
-        or topic_class.OffsetFetchResponsePartition
-    )
+    topic_class, partition_class = classes_in(parent)
     made = topic_class(
         name=topic.name,
         partitions=[no_offset(partition_class, number, error) for number in topic.partition_indexes],
