@@ -54,6 +54,15 @@ MIGRATED_MEMBERS = 500
 MIGRATED_OCTETS = 256 * 1024
 """Octets of their subscriptions and assignments, and of what a classic member there subscribes to."""
 
+KEPT_MEMBER_OCTETS = 4 * 1024 * 1024
+"""Octets of what is kept of a member over a restart; one of whom there is more joins again."""
+
+KEPT_MEMBERS_AT_ONCE = 100
+"""Members of a group that are written in the turn in which they change; more are written in pieces."""
+
+KEPT_MEMBERS_IN_A_ROUND = 1000
+"""Rows of members in one commit."""
+
 ASSIGNED_AT_ONCE = 5_000
 """Members, their subscriptions and partitions of a group together whose assignment is computed at once; that
 of a larger group is computed beside the hub."""

@@ -36,6 +36,7 @@ from dafka.broker.embedded.truncated import forget_truncated
 from dafka.broker.groups.consumer.coordinator import ConsumerGroups
 from dafka.broker.groups.consumer.migration import Policy
 from dafka.broker.groups.coordinator import Coordinator
+from dafka.broker.groups.kept_members import KeptMembers
 from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.groups.offsets_expiry import OffsetExpiry
@@ -129,7 +130,8 @@ class EmbeddedBroker(EmbeddedCalls):
             self._features = FeatureTable(hub, self.log, self._writer, NODE_ID)
             self._offsets = GroupOffsets(self.log, self._writer, self._topics, clock.time)
             times = GroupTimes(self.log, self._writer, clock.time)
-            groups = Groups(hub, times, clock.monotonic)
+            kept_members = KeptMembers(hub, self.log, self._writer)
+            groups = Groups(hub, times, kept_members, clock.monotonic)
             topics = TableTopics(self._topics)
             features = self._features
             policy = Policy.of(self._configs.broker_value("group.consumer.migration.policy"))
@@ -262,6 +264,7 @@ class EmbeddedBroker(EmbeddedCalls):
                 KeptTopologies(self.log, self._writer),
             )
             self._groups.on_delete(self._streams_groups.forget_group)
+            groups.restore()
             self._admin_calls = AdminCalls(
                 hub,
                 self.log,

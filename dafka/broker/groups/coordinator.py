@@ -7,8 +7,8 @@ leave the deadlines as they are.
 
 Members cannot join a group with an empty name, but offsets may be committed for it, as in Kafka.
 
-Members live in memory; committed offsets survive a restart. After a restart the members are unknown and
-join again, as with Kafka when a coordinator moves.
+Members and committed offsets survive a restart. What a member is told of its generation and its assignment is
+on the disk by then (:mod:`dafka.broker.groups.kept_members`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ from kafka.errors import (
 from dafka.broker.groups.consumer import classic
 from dafka.broker.groups.consumer.group import ConsumerGroup
 from dafka.broker.groups.consumer.migration import Policy, downgraded
-from dafka.broker.groups.generation import at_once
-from dafka.broker.groups.group import Group, State
+from dafka.broker.groups.generation import State, at_once
+from dafka.broker.groups.group import Group
+from dafka.broker.groups.kept_rows import CLASSIC
 from dafka.broker.groups.members import Reply
 from dafka.broker.groups.offsets import GroupOffsets, check_offsets
 from dafka.broker.groups.registry import AnyGroup, Groups
+from dafka.broker.groups.restoring import restoring
 from dafka.broker.groups.streams.group import StreamsGroup
 from dafka.broker.groups.times import Kept
 from dafka.broker.interface.groups import (
@@ -80,6 +82,12 @@ class Coordinator(GroupInterface):
         self._offsets = offsets
         self._groups = groups
         groups.successors.append(self._downgraded)
+        groups.revive(
+            GroupType.CLASSIC,
+            lambda name, epoch: Group(groups.clock(), self._deliver),
+            CLASSIC,
+            lambda name, group, whole, members: restoring(groups.clock(), group, whole, members),
+        )
         self._stopped = stopped
         self._policy = policy
         self._forgetting: list[Callable[[str], Error | None]] = []
@@ -114,6 +122,7 @@ class Coordinator(GroupInterface):
         elif isinstance(found, ConsumerGroup) and found.occupied and self._policy.mixes:
             joined = classic.join(self._groups.clock(), found, request)
             self._groups.changed(group, found)
+            self._groups.saved(group)
             return joined
         elif found is not None and (found.occupied or found.type is GroupType.SHARE):
             return Joined(InconsistentGroupProtocolError, member_id=request.member_id)
@@ -148,6 +157,7 @@ class Coordinator(GroupInterface):
             now = self._groups.clock()
             synced = classic.sync(now, newer, generation, member_id, instance_id, protocol_type, protocol)
             self._groups.changed(group, newer)
+            self._groups.saved(group)
             return synced
         known = self._classic(group)
         if known is None:
@@ -239,7 +249,9 @@ class Coordinator(GroupInterface):
         try:
             call(answer.set)
             self._groups.changed(name, group)
-            return answer.get()  # type: ignore[no-any-return]
+            given = answer.get()
+            self._groups.saved(name)
+            return given  # type: ignore[no-any-return]
         finally:
             self._waiting.discard(answer)
 

@@ -1,14 +1,25 @@
-"""Answers to the members of a generation that have joined, and how they reach many members."""
+"""The states of a classic group, answers to members that have joined, and how they reach many members."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
 from typing import NamedTuple
 
 from dafka.broker.groups.members import JoinReply, Member, Reply
 from dafka.broker.interface.groups import Joined, JoinedMember
 
 Deliver = Callable[[Iterable[Reply], int], object]
+
+
+class State(Enum):
+    """The state of a group, by Kafka's names."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
 
 
 def at_once(replies: Iterable[Reply], count: int) -> None:

@@ -32,7 +32,6 @@ would change. The old member id is fenced from then on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
 from math import inf
 from uuid import uuid4
 
@@ -46,7 +45,8 @@ from kafka.errors import (
     UnknownMemberIdError,
 )
 
-from dafka.broker.groups.generation import Deliver, Generation, at_once
+from dafka.broker.groups.generation import Deliver, Generation, State, at_once
+from dafka.broker.groups.kept_rows import SavedClassic, SavedGeneration
 from dafka.broker.groups.members import HeartbeatReply, JoinReply, Member, Members, Reply, SyncReply
 from dafka.broker.groups.rebalance import JoinPhase
 from dafka.broker.interface.groups import (
@@ -61,16 +61,6 @@ from dafka.broker.interface.groups import (
     TopicPartition,
 )
 from dafka.broker.limits import EMPTY_SECONDS
-
-
-class State(Enum):
-    """The state of a group, by Kafka's names."""
-
-    EMPTY = "Empty"
-    PREPARING = "PreparingRebalance"
-    COMPLETING = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
 
 
 class Group:
@@ -91,6 +81,7 @@ class Group:
         self._joins = JoinPhase()
         self._sync_by = inf
         self._forget_at = inf
+        self._is_unsaved = False
         self._emptied(now)
 
     @property
@@ -125,6 +116,24 @@ class Group:
 
     def expires_unread(self) -> bool:
         return self.state is State.STABLE
+
+    # -- over a restart: see dafka.broker.groups.kept_members -----------------------------------------
+
+    def take_unsaved(self) -> Iterable[str] | None:
+        """None if the members have a new assignment, or are gone, since this was last asked."""
+        is_unsaved, self._is_unsaved = self._is_unsaved, False
+        return None if is_unsaved else ()
+
+    def member_ids(self) -> Iterable[str]:
+        return self.members
+
+    def saved_member(self, member_id: str) -> SavedClassic | None:
+        return self.members.saved(member_id)
+
+    def saved_whole(self) -> SavedGeneration:
+        settled = self.state is State.STABLE
+        shared = (self.generation, self.protocol_type, self.protocol, self.leader)
+        return SavedGeneration(len(self.members), *shared, settled)
 
     # -- joining ----------------------------------------------------------------------------------
 
@@ -192,6 +201,7 @@ class Group:
         self.members.change(member, request)
         self._touch(member, now)
         if self.state is State.STABLE and self.members.chosen_protocol() == self.protocol:
+            self._is_unsaved = True
             joined = self._answering.joined(member.member_id, self.members.values())
             if led and request.can_skip_assignment:
                 joined = joined._replace(skip_assignment=True)
@@ -263,6 +273,7 @@ class Group:
     def _emptied(self, now: float) -> None:
         self.state = State.EMPTY
         self.protocol = None
+        self._is_unsaved = True
         self._forget_at = now + EMPTY_SECONDS
         self.wake_at = min(self.wake_at, self._forget_at)
 
@@ -305,6 +316,7 @@ class Group:
 
     def _assign(self, now: float, assignments: Mapping[str, bytes]) -> None:
         self.state = State.STABLE
+        self._is_unsaved = True
         replies: list[Reply] = []
         for member in self.members.values():
             member.assignment = assignments.get(member.member_id, b"")

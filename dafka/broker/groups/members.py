@@ -18,6 +18,7 @@ from kafka.errors import (
 )
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription, ConsumerProtocolType
 
+from dafka.broker.groups.kept_rows import SavedClassic
 from dafka.broker.interface.groups import (
     NO_MEMBER,
     Error,
@@ -153,6 +154,13 @@ class Members(Mapping[str, Member]):
         if request.member_id == NO_MEMBER and len(self) + len(self.pending) >= GROUP_MAX_SIZE:
             return GroupMaxSizeReachedError
         return None
+
+    def saved(self, member_id: str) -> SavedClassic | None:
+        """What is to be kept of a member over a restart; None for one in the broker's own process."""
+        member = self.get(member_id)
+        if member is None or not member.request.client_host:
+            return None
+        return SavedClassic(member_id, member.request, member.assignment)
 
     # -- changing -----------------------------------------------------------------------------------
 

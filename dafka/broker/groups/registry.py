@@ -1,17 +1,17 @@
 """All groups of a broker by id, and the clock that ticks them.
 
-There is one namespace of ids: whatever its protocol, a group has its id alone. A group of the classic
-protocol lives in memory. Of the others the broker keeps type and epoch (:mod:`dafka.broker.groups.times`),
-so that a group is of the same type after a restart, and its epoch does not go back; its members are unknown
-then, and join again.
+There is one namespace of ids: whatever its protocol, a group has its id alone. Its members outlive a restart
+(:mod:`dafka.broker.groups.kept_members`). Of a group of the newer protocols without members the broker keeps
+type and epoch (:mod:`dafka.broker.groups.times`), so that it is of the same type then, and its epoch does not
+go back.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from kafka.errors import (
     CoordinatorLoadInProgressError,
@@ -19,11 +19,14 @@ from kafka.errors import (
     GroupIdNotFoundError,
 )
 
+from dafka.broker.groups.kept_members import KeptGroup, KeptMembers
+from dafka.broker.groups.kept_rows import Format
 from dafka.broker.groups.times import GroupTimes, Kept
 from dafka.broker.interface.groups import Error, GroupType, TopicPartition
 from dafka.broker.limits import GROUPS_KEPT
 from dafka.hub.deadlines import Deadlines
 from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace
 from dafka.log.repeating import bounded_logger
 
 log = bounded_logger(__name__)
@@ -31,15 +34,11 @@ log = bounded_logger(__name__)
 FAILED_PAUSE = 1.0  # seconds until a group is ticked again after an unexpected error
 
 
-class AnyGroup(Protocol):
+class AnyGroup(KeptGroup, Protocol):
     """The common base of groups of all types: state machines without threads and without a clock."""
 
     wake_at: float
     """The latest time for the next :meth:`tick`; an earlier one is harmless."""
-
-    @property
-    def type(self) -> GroupType:
-        """Which protocol its members speak."""
 
     @property
     def state_name(self) -> str:
@@ -48,10 +47,6 @@ class AnyGroup(Protocol):
     @property
     def listed_protocol(self) -> str:
         """The protocol type that lists of groups have for it."""
-
-    @property
-    def occupied(self) -> bool:
-        """Whether it has members."""
 
     @property
     def dead(self) -> bool:
@@ -87,11 +82,16 @@ class AnyGroup(Protocol):
 G = TypeVar("G", bound=AnyGroup)
 
 
+Restore = Callable[[str, Any, Any, Sequence[Any]], Iterator[None]]
+"""Gives a group of its type what was kept of it, as :meth:`Groups.revive` says."""
+
+
 class Groups:
     """The groups of one broker. Hub side."""
 
-    def __init__(self, hub: Hub, times: GroupTimes, clock: Callable[[], float]) -> None:
+    def __init__(self, hub: Hub, times: GroupTimes, members: KeptMembers, clock: Callable[[], float]) -> None:
         self._times = times
+        self._members = members
         self.clock = clock
         """The clock of all groups, in seconds."""
         self._groups: dict[str, AnyGroup] = {}
@@ -103,11 +103,43 @@ class Groups:
         """Told of each change of a group that goes on."""
         self._told: dict[str, str] = {}  # the states of groups that were logged
         self._made: dict[GroupType, Callable[[str, int], AnyGroup]] = {}
+        self._restoring: dict[GroupType, Restore] = {}
         self._deadlines = Deadlines(hub, self._tick, lambda: self.clock())
 
-    def revive(self, kind: GroupType, make: Callable[[str, int], AnyGroup]) -> None:
-        """Let ``make(id, epoch)`` make the groups of that type that are known from before a restart."""
+    def revive(
+        self, kind: GroupType, make: Callable[[str, int], AnyGroup], form: Format, restoring: Restore
+    ) -> None:
+        """Let ``make(id, epoch)`` make the groups of that type that are known from before a restart.
+
+        ``restoring(id, group, whole, members)`` gives them what was kept of their members, in rows of that
+        form.
+        """
         self._made[kind] = make
+        self._members.formats[kind] = form
+        self._restoring[kind] = restoring
+
+    def restore(self) -> None:
+        """Go on with the members that were kept; waits as a green thread, before anybody else calls."""
+        pace = Pace()
+        for name, kind, whole, members in self._members.stored():
+            kept = self._times.kept(name)
+            if kept is not None and kept.type != kind.value:
+                continue  # it has become another group since
+            group = self._made[kind](name, 0 if kept is None else kept.epoch)
+            for _ in pace.over(self._restoring[kind](name, group, whole, members), every=1):
+                pass
+            if not group.occupied:
+                continue
+            self._groups[name] = group
+            self._members.begin_with(name, group)
+            self._times.go_on(name)
+            self.changed(name, group)
+            pace.rest()
+        self._members.forget_others()
+
+    def saved(self, name: str) -> None:
+        """Wait as a green thread until what a group has told its members is on the disk."""
+        self._members.wait(name)
 
     def close(self) -> None:
         """Tick no group any more."""
@@ -200,6 +232,7 @@ class Groups:
             if other is not None:
                 group = self._groups[name] = other
         self._times.note(name, group.occupied, group.kept)
+        self._members.note(name, group)
         if log.isEnabledFor(logging.INFO):
             self._tell(name, group)
         if group.dead:

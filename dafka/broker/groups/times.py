@@ -1,8 +1,8 @@
 """When each group lost its last member: the log's table ``groups``. The retention of offsets begins then.
 
 The row of a group holds milliseconds since 1970, or OCCUPIED while the group has members. A group whose row
-says OCCUPIED when the broker starts has lost its members with the broker; its time begins when the row is
-next read. A group whose consumers only commit and never join has no row.
+says OCCUPIED when the broker starts, and whose members were not kept, has lost them with the broker; its time
+begins when the row is next read. A group whose consumers only commit and never join has no row.
 
 The row of a group that is not of the classic protocol has its type and its epoch besides.
 """
@@ -73,6 +73,10 @@ class GroupTimes:
             self._occupied.discard(group)
             at = int(self._clock() * 1000)
         self._put(group, at)
+
+    def go_on(self, group: str) -> None:
+        """The members of a group that had some when the broker ended are still there."""
+        self._occupied.add(group)
 
     def kept(self, group: str) -> Kept | None:
         """The type and the epoch of a group that is not of the classic protocol."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
 
 from gevent.event import AsyncResult
@@ -44,6 +44,7 @@ from dafka.broker.share.checks import check_acknowledgements, check_heartbeat, c
 from dafka.broker.share.delivery import Deliveries, Delivery
 from dafka.broker.share.fetching import ShareFetch
 from dafka.broker.share.group import ShareGroup
+from dafka.broker.share.kept import FORMAT, SavedGroup, SavedMember
 from dafka.broker.share.partition import SharePartition
 from dafka.broker.share.progress import Progress
 from dafka.broker.share.releasing import Releasing
@@ -87,7 +88,7 @@ class ShareCalls(ShareInterface):
         self._targets = Targets(hub)
         self._waiting: set[ShareFetch] = set()
         self._releasing = Releasing(hub, deliveries)
-        groups.revive(GroupType.SHARE, lambda name, epoch: self._new_group(epoch))
+        groups.revive(GroupType.SHARE, self._revived, FORMAT, self._restoring)
 
     def close(self) -> None:
         """End all waiting calls."""
@@ -112,7 +113,10 @@ class ShareCalls(ShareInterface):
                 self._groups.changed(heartbeat.group, group)
             self._targets.renew(group)
             self._targets.wait(group, heartbeat.member_id)
-            return group.answer(heartbeat, settings.heartbeat)
+            answer = group.answer(heartbeat, settings.heartbeat)
+            self._groups.changed(heartbeat.group, group)
+            self._groups.saved(heartbeat.group)
+            return answer
         except BrokerResponseError as error:
             return ShareHeartbeatAnswer(type(error), _words(error))
 
@@ -139,6 +143,16 @@ class ShareCalls(ShareInterface):
 
     def _new_group(self, epoch: int = 0) -> ShareGroup:
         return ShareGroup(self._groups.clock(), TableTopics(self._topics), self._gone, epoch)
+
+    def _revived(self, name: str, epoch: int) -> ShareGroup:
+        group = self._new_group(epoch)
+        group.name = name
+        return group
+
+    def _restoring(
+        self, name: str, group: ShareGroup, whole: SavedGroup, members: Sequence[SavedMember]
+    ) -> Iterator[None]:
+        return group.restoring(self._groups.clock(), self._settings.of(name).session, whole, members)
 
     def _gone(self, group: ShareGroup, member_id: str) -> None:
         """A member left or was silent for too long."""

@@ -8,7 +8,8 @@ heartbeat, and has its epoch from then on. The target of a large group is comput
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from kafka.errors import InvalidRequestError
 
@@ -25,6 +26,7 @@ from dafka.broker.interface.share import (
 )
 from dafka.broker.limits import GROUP_MAX_SIZE
 from dafka.broker.share.assignor import assign
+from dafka.broker.share.kept import SavedGroup, SavedMember
 from dafka.broker.share.limits import ASSIGNED_AT_ONCE
 
 ASSIGNOR = "simple"
@@ -34,6 +36,18 @@ class ShareGroupMember(ModernMember):
     """A member; ``told`` is the assignment that it was sent last."""
 
     told: Assignment = NOTHING
+
+    def saved(self) -> SavedMember:
+        return SavedMember(
+            self.member_id,
+            self.epoch,
+            self.previous_epoch,
+            self.rack,
+            self.client_id,
+            self.client_host,
+            self.topics,
+            self.told,
+        )
 
 
 class ShareGroup(PartitionGroup[ShareGroupMember]):
@@ -110,6 +124,7 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
         told = target if beat.member_epoch == JOIN_EPOCH or target != member.told else None
         member.told = target
         member.advance(self.assignment_epoch)
+        self.mark(member)
         return ShareHeartbeatAnswer(None, None, member.member_id, member.epoch, interval, told)
 
     def _member_of(self, beat: ShareHeartbeat) -> ShareGroupMember:
@@ -126,6 +141,38 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
             self.raise_epoch()
         found.client_id, found.client_host = beat.client_id, beat.client_host
         return found
+
+    # -- over a restart -------------------------------------------------------------------------------
+
+    def saved_whole(self) -> SavedGroup:
+        return SavedGroup(len(self.members))
+
+    def restoring(
+        self, now: float, session: float, whole: SavedGroup, members: Sequence[SavedMember]
+    ) -> Iterator[None]:
+        """Go on with the members that were kept; the caller may pause after each of them."""
+        for saved in members:
+            member = ShareGroupMember(saved.member_id)
+            member.epoch, member.previous_epoch = saved.epoch, saved.previous_epoch
+            member.rack, member.told = saved.rack, saved.told
+            member.client_id, member.client_host = saved.client_id, saved.client_host
+            self.add(member)
+            with suppress(InvalidRequestError):  # too many topics: it goes on with what it has
+                self.subscribe(member, saved.topics)
+            self.target[member.member_id] = member.told
+            self.touch(now, member, session)
+            yield
+        known = self.partitions().items()
+        partitions = {(topic, number) for topic, count in known for number in range(count)}
+        told = {
+            (topic, number)
+            for member in self.members.values()
+            for topic, numbers in member.told.items()
+            for number in numbers
+        }
+        self.begin_again(whole.members, told == partitions)
+
+    # -- describing -----------------------------------------------------------------------------------
 
     def describe(self) -> ShareGroupDescription:
         """The description for tools."""

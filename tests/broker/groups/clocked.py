@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dafka.broker.groups.group import Group, State
+from dafka.broker.groups.generation import State
+from dafka.broker.groups.group import Group
 from dafka.broker.interface.broker import JoinRequest
 from dafka.broker.limits import INITIAL_DELAY
 

@@ -8,7 +8,7 @@ import kafka.errors as errors
 import pytest
 from broker.groups.clocked import REBALANCE, SESSION, error_of
 
-from dafka.broker.groups.group import State
+from dafka.broker.groups.generation import State
 from dafka.broker.interface.broker import LeavingMember
 from dafka.broker.limits import EMPTY_SECONDS, INITIAL_DELAY, INITIAL_DELAY_MAX, INITIAL_DELAY_UNREADY
 

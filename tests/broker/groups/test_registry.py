@@ -23,6 +23,7 @@ from dafka.broker.interface.broker import CommittedOffset, JoinRequest, LeavingM
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.groups import GroupType
 from dafka.broker.limits import EMPTY_SECONDS
+from dafka.broker.share.kept import FORMAT
 
 JOIN = JoinRequest("", 10.0, 10.0, "consumer", [("p", b"")])
 
@@ -30,7 +31,11 @@ JOIN = JoinRequest("", 10.0, 10.0, "consumer", [("p", b"")])
 def registry(client):
     found = client.core._groups._groups
     client.connection.hub.run(
-        found.revive, GroupType.SHARE, lambda name, epoch: AnyModern(found.clock(), FakeTopics(), epoch)
+        found.revive,
+        GroupType.SHARE,
+        lambda name, epoch: AnyModern(found.clock(), FakeTopics(), epoch),
+        FORMAT,
+        lambda name, group, whole, members: iter(()),
     )
     return found
 

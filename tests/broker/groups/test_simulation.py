@@ -15,8 +15,8 @@ from typing import Any
 import kafka.errors as errors
 import pytest
 
-from dafka.broker.groups.generation import at_once
-from dafka.broker.groups.group import Group, State
+from dafka.broker.groups.generation import State, at_once
+from dafka.broker.groups.group import Group
 from dafka.broker.groups.members import Reply
 from dafka.broker.interface.broker import JoinRequest, LeavingMember
 

@@ -8,15 +8,17 @@ member comes with one, and again after topics were created or deleted.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from kafka.errors import BrokerResponseError
 
 from dafka.broker.groups.consumer.group import ConsumerGroup
+from dafka.broker.groups.consumer.kept import FORMAT, SavedGroup, SavedMember
 from dafka.broker.groups.consumer.migration import Policy, dismiss, upgraded
 from dafka.broker.groups.consumer.requests import check_heartbeat
+from dafka.broker.groups.consumer.restoring import restoring
 from dafka.broker.groups.group import Group
 from dafka.broker.groups.modern.group import JOIN_EPOCH
 from dafka.broker.groups.modern.targets import ASIDE, Targets
@@ -72,8 +74,17 @@ class ConsumerGroups(ConsumerGroupInterface):
         self._matched: WeakKeyDictionary[ConsumerGroup, _Matched] = WeakKeyDictionary()
         groups.watchers.append(self._changed)  # classic members and timeouts change groups, too
         groups.revive(
-            GroupType.CONSUMER, lambda name, epoch: ConsumerGroup(groups.clock(), self._topics, epoch)
+            GroupType.CONSUMER,
+            lambda name, epoch: ConsumerGroup(groups.clock(), self._topics, epoch),
+            FORMAT,
+            self._restoring,
         )
+
+    def _restoring(
+        self, name: str, group: ConsumerGroup, whole: SavedGroup, members: Sequence[SavedMember]
+    ) -> Iterator[None]:
+        session = self._seconds(name, "consumer.session.timeout.ms")
+        return restoring(self._groups.clock(), group, session, whole, members)
 
     # -- heartbeats -----------------------------------------------------------------------------
 
@@ -99,6 +110,7 @@ class ConsumerGroups(ConsumerGroupInterface):
         self._groups.changed(name, group)
         self._note_pattern(group, request, version)
         self._refresh(name, group)
+        self._groups.saved(name)
         interval = min(self._seconds(name, "consumer.heartbeat.interval.ms"), session / 2)
         return ConsumerHeartbeatAnswer(
             None, None, answer.member_id, answer.epoch, interval, answer.assignment

@@ -33,6 +33,7 @@ from kafka.errors import (
     UnreleasedInstanceIdError,
 )
 
+from dafka.broker.groups.consumer.kept import SavedGroup
 from dafka.broker.groups.consumer.member import Member
 from dafka.broker.groups.consumer.owned import Owned
 from dafka.broker.groups.consumer.requests import ASSIGNORS
@@ -164,7 +165,9 @@ class ConsumerGroup(PartitionGroup[Member]):
         self.members = {(new if one is old else name): one for name, one in self.members.items()}
         if old.member_id in self.target:
             self.target[new] = self.target.pop(old.member_id)
+        self.mark(old)
         old.member_id = self._instances[str(old.instance_id)] = new
+        self.mark(old)
         old.epoch = old.previous_epoch = JOIN_EPOCH
         if self.needs_target:
             self.raise_epoch()  # the target that is being computed is for the member id before
@@ -238,27 +241,27 @@ class ConsumerGroup(PartitionGroup[Member]):
                 matched = self.resolved.get(regex or "", _NO_TOPICS)
                 with suppress(InvalidRequestError):  # too many for the group: it goes on with what it has
                     changed = self.subscribe(member, member.names | matched) or changed
+                self.mark(member)  # for the group's sake: what is resolved is kept
                 yield
         if changed:
             self.raise_epoch()
 
-    # -- members that come from a classic group -------------------------------------------------------
+    # -- members that come from a classic group, or from before a restart -----------------------------
 
-    def adopt(self, now: float, member: Member) -> None:
+    def adopt(self, member: Member) -> None:
         """Take over a member, which has no partitions yet."""
         self.add(member)
-        self.subscribe(member, member.names)
-        self._classic.add(member.member_id)
+        self.subscribe(member, member.names | self.resolved.get(member.regex or "", _NO_TOPICS))
+        if member.classic is not None:
+            self._classic.add(member.member_id)
         if member.instance_id is not None:
             self._instances[member.instance_id] = member.member_id
         self.wake_at = min(self.wake_at, member.deadline)
+        self.mark(member)
 
-    def give(self, member: Member, assigned: Assignment) -> None:
+    def give(self, member: Member, assigned: Assignment, revoking: Assignment = NOTHING) -> None:
         """Note what a member has that was taken over, as far as nobody else has it."""
-        member.assigned = without_nothing(
-            {topic: self._owned.free(topic, numbers) for topic, numbers in assigned.items()}
-        )
-        self._owned.take(member.assigned)
+        member.assigned, member.revoking = self._taken(assigned), self._taken(revoking)
         member.take(member.assigned)
         self.target[member.member_id] = member.assigned
 
@@ -283,6 +286,20 @@ class ConsumerGroup(PartitionGroup[Member]):
         """The ids of the topics that its members read, by name."""
         return {name: topic.topic_id for name, topic in self._known.items()}
 
+    # -- over a restart: see dafka.broker.groups.consumer.restoring -----------------------------------
+
+    def saved_whole(self) -> SavedGroup:
+        return SavedGroup(len(self.members), self.resolved)
+
+    def _taken(self, partitions: Assignment) -> Assignment:
+        """Those of the partitions that nobody has, and that are somebody's from now on."""
+        free = without_nothing({one: self._owned.free(one, numbers) for one, numbers in partitions.items()})
+        self._owned.take(free)
+        return free
+
+    def is_at_rest(self, member: Member) -> bool:
+        return self.is_reconciled(member) or (member.epoch == LEAVE_STATIC_EPOCH and not member.revoking)
+
     # -- leaving --------------------------------------------------------------------------------
 
     def _leave(self, now: float, request: ConsumerHeartbeat) -> Answer:
@@ -291,6 +308,7 @@ class ConsumerGroup(PartitionGroup[Member]):
             self._give_up(member, member.revoking)
             member.revoking, member.revoke_by = NOTHING, inf
             member.epoch = LEAVE_STATIC_EPOCH
+            self.mark(member)
         else:
             self.remove(now, member)
         return Answer(request.member_id, request.member_epoch)

@@ -6,12 +6,13 @@ yet that it has. Both are the member's own; nobody else gets them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import inf
 from uuid import UUID
 
 from kafka.errors import IllegalGenerationError
 
+from dafka.broker.groups.consumer.kept import SavedMember
 from dafka.broker.groups.modern.assignment import NOTHING, Assignment
 from dafka.broker.groups.modern.group import ModernMember
 from dafka.broker.interface.groups import Error, JoinRequest
@@ -31,11 +32,41 @@ class Member(ModernMember):
         self.rebalance_timeout = inf
         self.assigned: Assignment = NOTHING
         self.revoking: Assignment = NOTHING
-        self.since: dict[tuple[UUID, int], int] = {}
+        self.since: Mapping[tuple[UUID, int], int] = {}
         self.lacks = False  # whether some of its target is another one's still
         self.revoke_by = inf  # it is removed if it still has what it is to give up
         self.classic: JoinRequest | None = None  # what it joined with, if it speaks the classic protocol
         self.answer_by = inf  # until when a classic member has to join or to sync
+
+    @classmethod
+    def restored(cls, saved: SavedMember) -> Member:
+        """A member of which that was kept; what it subscribes to, and what it has, is up to its group."""
+        member = cls(saved.member_id)
+        member.epoch, member.previous_epoch = saved.epoch, saved.previous_epoch
+        member.instance_id, member.rack = saved.instance_id, saved.rack
+        member.client_id, member.client_host = saved.client_id, saved.client_host
+        member.names, member.regex, member.assignor = saved.names, saved.regex, saved.assignor
+        member.rebalance_timeout, member.classic = saved.rebalance_timeout, saved.classic
+        return member
+
+    def saved(self) -> SavedMember:
+        return SavedMember(
+            self.member_id,
+            self.epoch,
+            self.previous_epoch,
+            self.instance_id,
+            self.rack,
+            self.client_id,
+            self.client_host,
+            self.names,
+            self.regex,
+            self.assignor,
+            self.rebalance_timeout,
+            self.assigned,
+            self.revoking,
+            self.since,
+            self.classic,
+        )
 
     @property
     def deadline(self) -> float:
@@ -47,12 +78,14 @@ class Member(ModernMember):
 
     def take(self, fresh: Assignment) -> None:
         """Note since when it has these partitions; its epoch is the new one."""
-        self.since.update(dict.fromkeys(_each(fresh), self.epoch))
+        if fresh:
+            self.since = {**self.since, **dict.fromkeys(_each(fresh), self.epoch)}
 
     def lose(self, given_up: Assignment) -> None:
         """Forget since when it had these partitions."""
-        for partition in _each(given_up):
-            self.since.pop(partition, None)
+        if given_up:
+            gone = set(_each(given_up))
+            self.since = {one: epoch for one, epoch in self.since.items() if one not in gone}
 
 
 def _each(partitions: Assignment) -> Iterator[tuple[UUID, int]]:

@@ -15,8 +15,8 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription, Consu
 from dafka.broker.groups.consumer import classic as protocol
 from dafka.broker.groups.consumer.group import ConsumerGroup, both
 from dafka.broker.groups.consumer.member import Member
-from dafka.broker.groups.generation import Deliver, at_once
-from dafka.broker.groups.group import Group, State
+from dafka.broker.groups.generation import Deliver, State, at_once
+from dafka.broker.groups.group import Group
 from dafka.broker.groups.members import Member as ClassicMember
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.limits import MIGRATED_MEMBERS, MIGRATED_OCTETS
@@ -72,7 +72,7 @@ def upgraded(now: float, name: str, classic: Group, topics: Topics) -> ConsumerG
             member.epoch = member.previous_epoch = group.epoch
             member.classic = one.request
             member.expires = now + one.request.session_timeout
-            group.adopt(now, member)
+            group.adopt(member)
             ids = group.ids()
             # It reads on what it had when it joined, until it has the answer to its sync.
             group.give(

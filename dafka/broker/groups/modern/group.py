@@ -39,6 +39,7 @@ from kafka.errors import (
     UnknownMemberIdError,
 )
 
+from dafka.broker.groups.kept_rows import Saved
 from dafka.broker.groups.modern.topics import KnownTopic, Topics
 from dafka.broker.groups.times import Kept
 from dafka.broker.interface.groups import Error, GroupType, TopicPartition
@@ -52,7 +53,7 @@ JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH = 0, -1, -2
 """The member epochs that have a meaning of their own."""
 
 
-class ModernMember:
+class ModernMember(ABC):
     """A member. ``topics`` are the names that it subscribes to, whether they exist or not."""
 
     def __init__(self, member_id: str) -> None:
@@ -81,6 +82,10 @@ class ModernMember:
         if epoch != self.epoch:
             self.previous_epoch, self.epoch = self.epoch, epoch
 
+    @abstractmethod
+    def saved(self) -> Saved:
+        """What is to be kept of it over a restart."""
+
 
 M = TypeVar("M", bound=ModernMember)
 S = TypeVar("S")  # what a member is to have
@@ -108,6 +113,7 @@ class ModernGroup(ABC, Generic[M, S]):
         self._subscriptions = 0  # of all members
         self._gone = self._deleted = False
         self._forget_at = inf
+        self._unsaved: set[str] = set()
         self._emptied(now)
 
     # -- as one of all groups: see dafka.broker.groups.registry ---------------------------------------
@@ -154,6 +160,45 @@ class ModernGroup(ABC, Generic[M, S]):
     def expires_unread(self) -> bool:
         """Whether offsets in other topics may expire while it has members."""
         return True
+
+    # -- over a restart: see dafka.broker.groups.kept_members -----------------------------------------
+
+    def take_unsaved(self) -> Iterable[str] | None:
+        """The members that may have changed since this was last asked."""
+        unsaved, self._unsaved = self._unsaved, set()
+        return unsaved
+
+    def member_ids(self) -> Iterable[str]:
+        """The ids of its members."""
+        return self.members
+
+    def saved_member(self, member_id: str) -> Saved | None:
+        """What is to be kept of a member; None for one in the broker's own process."""
+        member = self.members.get(member_id)
+        return None if member is None or not member.client_host else member.saved()
+
+    @abstractmethod
+    def saved_whole(self) -> Saved:
+        """What is to be kept of the group besides its members. The first part is how many there are."""
+
+    def mark(self, member: M) -> None:
+        """Something that is kept of this member may have changed."""
+        self._unsaved.add(member.member_id)
+
+    def begin_again(self, count: int, is_settled: bool) -> None:
+        """All members are here of which something was kept, of ``count`` that there were.
+
+        Unless the group was settled, it gets a new target. Everybody goes on with what he has.
+        """
+        self.epoch = max([self.epoch, *(member.epoch for member in self.members.values())])
+        self.assignment_epoch = self.epoch
+        at_rest = all(map(self.is_at_rest, self.members.values()))
+        if self.members and not (is_settled and at_rest and count == len(self.members)):
+            self.raise_epoch()
+
+    def is_at_rest(self, member: M) -> bool:
+        """Whether nothing is under way for a member that was kept, as far as that can be seen of it."""
+        return self.is_reconciled(member)
 
     # -- offsets --------------------------------------------------------------------------------
 
@@ -228,6 +273,7 @@ class ModernGroup(ABC, Generic[M, S]):
         """Something has come from the member: it lives for a session timeout longer."""
         member.expires = now + session
         self.wake_at = min(self.wake_at, member.expires)
+        self.mark(member)
 
     def add(self, member: M) -> None:
         """Add a new member; its subscription and the new epoch are the caller's."""
@@ -236,6 +282,7 @@ class ModernGroup(ABC, Generic[M, S]):
 
     def remove(self, now: float, member: M) -> None:
         """Remove a member, and raise the epoch."""
+        self.mark(member)
         del self.members[member.member_id]
         self.target.pop(member.member_id, None)
         self.subscribe(member, frozenset())

@@ -8,7 +8,7 @@ computed beside the hub; until it is there the members keep what they have.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from kafka.errors import (
     BrokerResponseError,
@@ -23,7 +23,9 @@ from dafka.broker.groups.registry import AnyGroup, Groups
 from dafka.broker.groups.streams.group import Answer, Settings, StreamsGroup
 from dafka.broker.groups.streams.internal_topics import summarized
 from dafka.broker.groups.streams.kept import KeptTopologies
+from dafka.broker.groups.streams.kept_members import FORMAT, SavedGroup, SavedMember
 from dafka.broker.groups.streams.requests import check_heartbeat
+from dafka.broker.groups.streams.restoring import restoring
 from dafka.broker.groups.streams.sticky_assignor import assign_sticky
 from dafka.broker.interface.groups import Error, GroupType
 from dafka.broker.interface.outcome import Outcome
@@ -76,11 +78,16 @@ class StreamsGroups(StreamsGroupInterface):
         self._targets = Targets[StreamsGroup](hub, self._is_due, self._assign)
         self._kept = kept
         groups.watchers += (self._changed, self._keep)
-        groups.revive(GroupType.STREAMS, self._revived)
+        groups.revive(GroupType.STREAMS, self._revived, FORMAT, self._restoring)
         hub.spawn(kept.forget_others, groups.names(GroupType.STREAMS))
 
     def _revived(self, name: str, epoch: int) -> StreamsGroup:
         return self._kept.restore(name, StreamsGroup(self._groups.clock(), self._topics, epoch))
+
+    def _restoring(
+        self, name: str, group: StreamsGroup, whole: SavedGroup, members: Sequence[SavedMember]
+    ) -> Iterator[None]:
+        return restoring(self._groups.clock(), group, self._settings(name).session, whole, members)
 
     def _keep(self, name: str, group: AnyGroup) -> None:
         if isinstance(group, StreamsGroup):
@@ -113,6 +120,7 @@ class StreamsGroups(StreamsGroupInterface):
             answer = group.proceed(self._groups.clock(), request, settings)
         finally:
             self._groups.changed(name, group)
+        self._groups.saved(name)
         return self._answer(group, request, answer, trouble)
 
     def _answer(

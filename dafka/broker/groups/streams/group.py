@@ -24,16 +24,27 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import NamedTuple
 
-from kafka.errors import InvalidRequestError
+from kafka.errors import BrokerResponseError, InvalidRequestError
 
 from dafka.broker.groups.modern.group import JOIN_EPOCH, ModernGroup
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.groups.streams.endpoints import partitions_at
 from dafka.broker.groups.streams.internal_topics import Configured, configure
+from dafka.broker.groups.streams.kept_members import SavedGroup
 from dafka.broker.groups.streams.member import Member
 from dafka.broker.groups.streams.owned import Owned
 from dafka.broker.groups.streams.sticky_assignor import Runner, Spec, assign_sticky
-from dafka.broker.groups.streams.tasks import NOTHING, Roles, frozen, joined, minus, overlap, size, split
+from dafka.broker.groups.streams.tasks import (
+    NOTHING,
+    Roles,
+    each,
+    frozen,
+    joined,
+    minus,
+    overlap,
+    size,
+    split,
+)
 from dafka.broker.groups.streams.topology import normal, readers, required_topics
 from dafka.broker.interface.groups import GroupType
 from dafka.broker.interface.streams_groups import (
@@ -236,8 +247,42 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         for roles in (member.assigned, member.revoking):
             self._owned.release(member.process_id, roles)
         member.assigned = member.revoking = NOTHING
-        member.since.clear()
+        member.since = {}
         member.lacks, member.revoke_by = False, inf
+
+    # -- over a restart: see dafka.broker.groups.streams.restoring ------------------------------------
+
+    def saved_whole(self) -> SavedGroup:
+        return SavedGroup(len(self.members), self._standbys)
+
+    def adopt(self, member: Member, assigned: Roles, revoking: Roles) -> None:
+        """Take over a member from before a restart, with those of its tasks that nobody else has."""
+        self.subscribe(member, self._required)
+        self.add(member)
+        member.assigned = self._taken(member, assigned)
+        member.revoking = self._taken(member, revoking)
+        self.target[member.member_id] = member.assigned
+
+    def _taken(self, member: Member, tasks: Roles) -> Roles:
+        free = self._owned.free(member.process_id, tasks)
+        self._owned.take(member.process_id, free)
+        return free
+
+    def look_again(self, standbys: int | None) -> bool:
+        """Look at the topics after a restart; whether each task is run by somebody, and nothing else.
+
+        ``standbys`` is how many copies of each task members were given.
+        """
+        self._standbys = standbys
+        try:
+            self.configured = None if self.topology is None else configure(self.topology, self._partitions)
+        except BrokerResponseError:
+            self.configured = None  # the next heartbeat is told why
+        self._was_ready = self.is_ready
+        wanted = self.configured.tasks if self.is_ready and self.configured is not None else {}
+        tasks = {(name, number) for name, count in wanted.items() for number in range(count)}
+        run = {task for one in self.members.values() for task in each(one.assigned.active)}
+        return run == tasks
 
     # -- targets --------------------------------------------------------------------------------
 
@@ -295,6 +340,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         self.assign_if_small(now)
         before, repeated = member.assigned, request.member_epoch != member.epoch
         self._reconcile(now, member, _owned(request))
+        self.mark(member)
         owned = _owned(request)
         told = repeated or request.member_epoch == JOIN_EPOCH or member.assigned != before
         told = told or (owned is not None and owned != member.assigned)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from math import inf
 
 from dafka.broker.groups.modern.group import ModernMember
+from dafka.broker.groups.streams.kept_members import SavedMember
 from dafka.broker.groups.streams.tasks import NOTHING, Roles, TaskId, each
 from dafka.broker.interface.streams_groups import Endpoint, StreamsHeartbeat
 
@@ -26,9 +27,38 @@ class Member(ModernMember):
         self.tags: Mapping[str, str] = {}
         self.assigned = NOTHING
         self.revoking = NOTHING
-        self.since: dict[TaskId, int] = {}
+        self.since: Mapping[TaskId, int] = {}
         self.lacks = False  # whether some of its target is not free yet
         self.revoke_by = inf  # it is removed if it still has what it is to give up
+
+    @classmethod
+    def restored(cls, saved: SavedMember) -> Member:
+        """A member of which that was kept; which tasks it has is up to its group."""
+        member = cls(saved.member_id)
+        member.epoch, member.previous_epoch = saved.epoch, saved.previous_epoch
+        member.rack, member.client_id, member.client_host = saved.rack, saved.client_id, saved.client_host
+        member.topology_epoch, member.process_id = saved.topology_epoch, saved.process_id
+        member.endpoint, member.tags = saved.endpoint, saved.tags
+        member.rebalance_timeout = saved.rebalance_timeout
+        return member
+
+    def saved(self) -> SavedMember:
+        return SavedMember(
+            self.member_id,
+            self.epoch,
+            self.previous_epoch,
+            self.rack,
+            self.client_id,
+            self.client_host,
+            self.topology_epoch,
+            self.process_id,
+            self.endpoint,
+            self.tags,
+            self.rebalance_timeout,
+            self.assigned,
+            self.revoking,
+            self.since,
+        )
 
     @property
     def deadline(self) -> float:
@@ -58,9 +88,11 @@ class Member(ModernMember):
 
     def take(self, fresh: Roles) -> None:
         """Note since when it has these tasks; its epoch is the new one."""
-        self.since.update(dict.fromkeys(each(fresh.active), self.epoch))
+        if fresh.active:
+            self.since = {**self.since, **dict.fromkeys(each(fresh.active), self.epoch)}
 
     def lose(self, given_up: Roles) -> None:
         """Forget since when it had these tasks."""
-        for task in each(given_up.active):
-            self.since.pop(task, None)
+        if given_up.active:
+            gone = set(each(given_up.active))
+            self.since = {task: epoch for task, epoch in self.since.items() if task not in gone}

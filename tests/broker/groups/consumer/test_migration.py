@@ -14,8 +14,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 from dafka import Broker
 from dafka.broker.groups.consumer import classic, migration
 from dafka.broker.groups.consumer.migration import dismiss, downgraded, upgraded
-from dafka.broker.groups.generation import at_once
-from dafka.broker.groups.group import State
+from dafka.broker.groups.generation import State, at_once
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.groups import GroupType, JoinRequest, LeavingMember
 

@@ -7,8 +7,16 @@ from dafka.broker.groups.modern.partitions import PartitionGroup
 from dafka.broker.interface.groups import GroupType
 
 
-class AnyModern(PartitionGroup[ModernMember]):
+class AnyMember(ModernMember):
+    def saved(self):
+        return (self.member_id, self.epoch)
+
+
+class AnyModern(PartitionGroup[AnyMember]):
     type = GroupType.SHARE
+
+    def saved_whole(self):
+        return (len(self.members),)
 
     def is_reconciled(self, member):
         return member.epoch == self.assignment_epoch
@@ -16,8 +24,8 @@ class AnyModern(PartitionGroup[ModernMember]):
     def check_commit(self, now, generation, member_id, instance_id, partitions):
         return None
 
-    def enter(self, name: str, *topics: str, at: float = 0.0, session: float = 10.0) -> ModernMember:
-        member = ModernMember(name)
+    def enter(self, name: str, *topics: str, at: float = 0.0, session: float = 10.0) -> AnyMember:
+        member = AnyMember(name)
         self.add(member)
         self.subscribe(member, topics)
         self.raise_epoch()

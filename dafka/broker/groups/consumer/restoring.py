@@ -1,0 +1,36 @@
+"""Consumer groups go on after a restart with the members that were kept, whose sessions begin anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from kafka.errors import InvalidRequestError
+
+from dafka.broker.groups.consumer.group import ConsumerGroup
+from dafka.broker.groups.consumer.kept import SavedGroup, SavedMember
+from dafka.broker.groups.consumer.member import Member
+from dafka.broker.groups.modern.assignment import size
+
+
+def restoring(
+    now: float, group: ConsumerGroup, session: float, whole: SavedGroup, members: Sequence[SavedMember]
+) -> Iterator[None]:
+    """Take over what was kept of a group; the caller may pause after each member."""
+    group.resolved = dict(whole.resolved)
+    for saved in members:
+        member = Member.restored(saved)
+        with suppress(InvalidRequestError):  # too many topics: it goes on with what it has
+            group.adopt(member)
+        group.give(member, saved.assigned, saved.revoking)
+        member.since = saved.since
+        if member.revoking and member.classic is None:
+            member.revoke_by = now + member.rebalance_timeout
+        group.touch(now, member, session if member.classic is None else member.classic.session_timeout)
+        group.wake_at = min(group.wake_at, member.deadline)
+        yield
+    # Everything has an owner, and nobody has what is not to be read any more.
+    partitions = group.partitions()
+    assigned = [member.assigned for member in group.members.values()]
+    known = all(topic in partitions for one in assigned for topic in one)
+    group.begin_again(whole.members, known and sum(map(size, assigned)) == sum(partitions.values()))

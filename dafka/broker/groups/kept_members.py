@@ -1,0 +1,288 @@
+"""The members of groups over restarts: the log's table ``members``, a row for each member and each group.
+
+Kafka keeps the members of a group in __consumer_offsets, and so they go on after a restart without joining
+again; their sessions begin anew. Here a group's own row, under its name alone, has what concerns all of them,
+and that of a member what the member has said and what it has been given. Rows are written when that changes,
+which heartbeats hardly ever do; all that changes meanwhile is one commit. What a member is told is answered
+when it is on the disk (:meth:`KeptMembers.wait`), so that nobody has a partition of which the broker knows
+nothing after a crash.
+
+Clients in the broker's own process end with it: their members are not kept (``client_host`` is empty).
+
+Of the classic protocol a group is written when its members have their assignments, as in Kafka. What a newer
+group was about to change when it was last written is settled with a new target (``restoring``).
+
+A folder in which there are no members, or those of an older time, is as good: members join again, or are
+removed when their sessions end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+from dafka.broker.groups.kept_rows import Format, Row, Saved
+from dafka.broker.interface.groups import GroupType
+from dafka.broker.limits import KEPT_MEMBER_OCTETS, KEPT_MEMBERS_AT_ONCE, KEPT_MEMBERS_IN_A_ROUND
+from dafka.commit.rows import Rows
+from dafka.commit.writer import Writer
+from dafka.hub.changes import Changes
+from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace
+from dafka.log import DamagedError, Log, LogClosedError, LogError, shapes
+from dafka.log.repeating import bounded_logger
+
+log = bounded_logger(__name__)
+
+MEMBERS = "members"
+WHOLE = ""
+"""Stands for the group itself where others have a member id."""
+
+_LONGEST_ID = 200  # characters in a key; of longer ids the key has a digest
+
+
+class KeptGroup(Protocol):
+    """What is asked of a group whose members are kept."""
+
+    @property
+    def type(self) -> GroupType:
+        """Which protocol its members speak."""
+
+    @property
+    def occupied(self) -> bool:
+        """Whether it has members."""
+
+    def take_unsaved(self) -> Iterable[str] | None:
+        """The members of which something else may have to be kept since this was last asked; None: all."""
+
+    def member_ids(self) -> Iterable[str]:
+        """The ids of its members."""
+
+    def saved_member(self, member_id: str) -> Saved | None:
+        """What is to be kept of a member; None if nothing is, or there is none of that id."""
+
+    def saved_whole(self) -> Saved:
+        """What is to be kept of the group besides."""
+
+
+class _Written:
+    """What is written of a group, or handed over to be."""
+
+    def __init__(self, group: KeptGroup | None) -> None:
+        self.group = group
+        self.rows: dict[str, Saved] = {}
+        self.too_large: dict[str, Saved] = {}  # what is not written
+        self.later: set[str] = set()  # whose rows a green thread writes
+        self.is_busy = False  # it does
+        self.asked = self.done = 0  # how many writes were asked for, and how many of these are over
+        self.changes = Changes()
+
+
+class KeptMembers:
+    """The members of one broker's groups. Hub side."""
+
+    def __init__(self, hub: Hub, log: Log, writer: Writer) -> None:
+        self._hub = hub
+        self._writer = writer
+        self.formats: dict[GroupType, Format] = {}
+        """How the rows of groups of each type are written and read."""
+        self._table = log.table(MEMBERS, shapes.RowShape(_is_key, self._is_row))
+        self._table.leave_on_disk()
+        self._written: dict[str, _Written] = {}
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def note(self, name: str, group: KeptGroup) -> None:
+        """Have written what has changed of a group. Does not wait for the commit."""
+        ids = group.take_unsaved()
+        known = self._written.get(name)
+        if known is None:
+            if not group.occupied:
+                return
+            known = self._written[name] = _Written(group)
+            ids = None
+        elif known.group is not group:  # another one has its place
+            known.group, ids = group, None
+        if ids is None:
+            ids = {*group.member_ids(), *known.rows} - {WHOLE}
+        elif not ids:
+            return
+        ids = list(ids)
+        if known.is_busy or len(ids) > KEPT_MEMBERS_AT_ONCE:
+            known.asked += 1
+            known.later.update(ids)
+            if not known.is_busy:
+                known.is_busy = True
+                self._hub.spawn(self._write_in_pieces, name, known)
+            return
+        rows = self._rows(name, known, ids)
+        if rows:
+            known.asked += 1
+            self._put(name, known, rows, known.asked)
+        self._forget_if_empty(name, known)
+
+    def wait(self, name: str) -> None:
+        """Wait as a green thread until everything is on the disk that was noted of a group, or has failed."""
+        known = self._written.get(name)
+        if known is not None:
+            asked = known.asked
+            while known.done < asked:
+                known.changes.wait()
+
+    def _rows(self, name: str, known: _Written, ids: Iterable[str]) -> Rows:
+        """The rows of these members that are not as they were written, and of the group."""
+        group = known.group
+        assert group is not None
+        form = self.formats[group.type]
+        rows: Rows = {}
+
+        def look(which: str, saved: Saved | None, encode: Callable[[Any], Row]) -> None:
+            before = known.too_large.get(which, known.rows.get(which))
+            if saved == before and type(saved) is type(before):
+                return
+            known.too_large.pop(which, None)
+            row = None if saved is None else [group.type.value, *encode(saved)]
+            if saved is not None and len(json.dumps(row)) > KEPT_MEMBER_OCTETS:
+                known.too_large[which], saved, row = saved, None, None
+            if saved is not None:
+                known.rows[which] = saved
+            elif known.rows.pop(which, None) is None:
+                return
+            rows[MEMBERS, key_of(name, which)] = row
+
+        for member_id in ids:
+            look(member_id, group.saved_member(member_id), form.member)
+        has_members = len(known.rows) > (WHOLE in known.rows)
+        look(WHOLE, group.saved_whole() if has_members else None, form.whole)
+        return rows
+
+    def _put(self, name: str, known: _Written, rows: Rows, number: int) -> None:
+        def done(error: Exception | None) -> None:
+            if error is not None:
+                self._failed(name, known, error)
+            known.done = max(known.done, number)
+            known.changes.tell()
+            self._forget_if_empty(name, known)
+
+        self._writer.put(rows, done)
+
+    def _failed(self, name: str, known: _Written, error: Exception) -> None:
+        known.group = None  # the next change has everything written
+        known.rows = dict.fromkeys(known.rows, ())
+        if not isinstance(error, LogClosedError):
+            log.warning(
+                "members of group %r were not written; after a restart they join again: %s", name, error
+            )
+
+    def _write_in_pieces(self, name: str, known: _Written) -> None:
+        pace = Pace()
+        try:
+            while known.later:
+                ids, known.later, number = list(known.later), set(), known.asked
+                rows: Rows = {}
+                for member_id in ids:
+                    if known.group is None:
+                        break
+                    rows.update(self._rows(name, known, [member_id]))
+                    if len(rows) >= KEPT_MEMBERS_IN_A_ROUND:
+                        self._writer.put_and_wait(rows)
+                        rows = {}
+                    pace.rest()
+                if rows:
+                    self._writer.put_and_wait(rows)
+                known.done = max(known.done, number)
+                known.changes.tell()
+        except LogError as error:
+            self._failed(name, known, error)
+        finally:
+            known.is_busy = False
+            known.done = known.asked
+            known.changes.tell()
+            self._forget_if_empty(name, known)
+
+    def _forget_if_empty(self, name: str, known: _Written) -> None:
+        group = known.group
+        if known.rows or known.is_busy or known.done < known.asked or group is None or group.occupied:
+            return
+        if self._written.get(name) is known:
+            del self._written[name]
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def stored(self) -> Iterator[tuple[str, GroupType, Saved, list[Saved]]]:
+        """Each group of which members are kept: its name, type, its own row and those of its members."""
+        for name in list(dict.fromkeys(_name_of(key) for key in self._table.keys())):  # noqa: SIM118
+            found = self._read(name)
+            if found is not None:
+                yield name, *found
+
+    def _read(self, name: str) -> tuple[GroupType, Saved, list[Saved]] | None:
+        whole: Row | None = None
+        members: list[Row] = []
+        try:
+            for key, row in self._table.items(key_of(name, WHOLE)):
+                if key == key_of(name, WHOLE):
+                    whole = row
+                else:
+                    members.append(row)
+        except DamagedError as error:
+            log.error("the members of group %r join again: %s", name, error)
+            return None
+        if whole is None:
+            return None
+        kind = GroupType(whole[0])
+        form = self.formats[kind]
+        members = [row for row in members if row[0] == whole[0]]
+        return kind, form.read_whole(whole[1:]), [form.read_member(row[1:]) for row in members]
+
+    def begin_with(self, name: str, group: KeptGroup) -> None:
+        """These are the rows of a group that was read; what else is stored of it is deleted."""
+        known = self._written[name] = _Written(group)
+        form = self.formats[group.type]
+        for member_id in group.member_ids():
+            saved = group.saved_member(member_id)
+            if saved is not None and len(json.dumps(form.member(saved))) <= KEPT_MEMBER_OCTETS:
+                known.rows[member_id] = saved
+        group.take_unsaved()
+        known.rows[WHOLE] = group.saved_whole()
+
+    def forget_others(self) -> None:
+        """Delete all rows but those of groups that have members; waits as a green thread."""
+        used = {key_of(name, which) for name, known in self._written.items() for which in known.rows}
+        gone: Rows = {(MEMBERS, key): None for key in self._table.unordered() if key not in used}
+        try:
+            if gone:
+                self._writer.put_and_wait(gone)
+        except LogError as error:
+            log.warning("rows of members that are gone were not deleted: %s", error)
+
+    def _is_row(self, key: str, value: object) -> bool:
+        if type(value) is not list or not value:
+            return False
+        known = {kind.value: form for kind, form in self.formats.items()}
+        form = known.get(value[0]) if type(value[0]) is str else None
+        if form is None:
+            return False
+        is_whole = key == key_of(_name_of(key), WHOLE)
+        return bool((form.is_whole if is_whole else form.is_member)(value[1:]))
+
+
+def key_of(name: str, member_id: str) -> str:
+    """The key of a member's row, or with WHOLE of the group's own."""
+    if len(member_id) > _LONGEST_ID:
+        octets = member_id.encode("utf-8", "surrogatepass")
+        member_id = "#" + hashlib.blake2b(octets, digest_size=32).hexdigest()
+    return f"{len(name)}:{name}{member_id}"
+
+
+def _name_of(key: str) -> str:
+    length, _, rest = key.partition(":")
+    return rest[: int(length)]
+
+
+def _is_key(key: str) -> bool:
+    length, colon, rest = key.partition(":")
+    is_number = length.isascii() and length.isdecimal() and len(length) < 10
+    return bool(colon) and is_number and str(int(length)) == length and int(length) <= len(rest)

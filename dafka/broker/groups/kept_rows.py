@@ -1,0 +1,185 @@
+"""What the rows of members have in common, in JSON: partitions by topic, octets, what a member joined with.
+
+The rows themselves are made where the groups of each type are; :mod:`dafka.broker.groups.kept_members` writes
+them, and reads them when the broker starts. The first part of each is the type of the group.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from math import inf
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from dafka.broker.interface.groups import JoinRequest
+from dafka.log import shapes
+
+Row = list[Any]
+Saved = tuple[Any, ...]
+"""What is kept of a member, or of a whole group: values that never change."""
+
+
+class Format(NamedTuple):
+    """How the rows of groups of one type are written and read.
+
+    ``is_whole`` and ``is_member`` say whether a row can be one, without the type of the group in front.
+    """
+
+    whole: Callable[[Any], Row]
+    member: Callable[[Any], Row]
+    is_whole: shapes.Check
+    is_member: shapes.Check
+    read_whole: Callable[[Row], Any]
+    read_member: Callable[[Row], Any]
+
+
+optional_text = shapes.either(shapes.text, shapes.nothing)
+optional_seconds = shapes.either(shapes.seconds, shapes.nothing)
+TEXTS = shapes.list_of(shapes.text)
+
+
+def is_partitions(value: Any) -> bool:
+    """Whether this can be the row of partitions by topic."""
+    return _is_by_topic(value, shapes.natural)
+
+
+def is_since(value: Any) -> bool:
+    """Whether this can be the row of what each partition has been had since."""
+    return _is_by_topic(value, shapes.row_of(shapes.natural, shapes.natural))
+
+
+def _is_by_topic(value: Any, check: shapes.Check) -> bool:
+    return type(value) is dict and all(
+        len(topic) == 32 and set(topic) <= _HEX and type(each) is list and all(map(check, each))
+        for topic, each in value.items()
+    )
+
+
+_HEX = frozenset("0123456789abcdef")
+
+
+def partitions_row(partitions: Mapping[UUID, Collection[int]]) -> dict[str, list[int]]:
+    """Partitions by topic."""
+    return {topic.hex: sorted(numbers) for topic, numbers in partitions.items()}
+
+
+def partitions_of(row: Mapping[str, Iterable[int]]) -> dict[UUID, frozenset[int]]:
+    """The partitions of a row, without topics of which there are none."""
+    found = {UUID(topic): frozenset(numbers) for topic, numbers in row.items()}
+    return {topic: numbers for topic, numbers in found.items() if numbers}
+
+
+def since_row(since: Mapping[tuple[UUID, int], int]) -> dict[str, list[list[int]]]:
+    """The epochs from which on a member has had each of its partitions."""
+    row: dict[str, list[list[int]]] = {}
+    for (topic, number), epoch in since.items():
+        row.setdefault(topic.hex, []).append([number, epoch])
+    return row
+
+
+def since_of(row: Mapping[str, Iterable[Sequence[int]]]) -> dict[tuple[UUID, int], int]:
+    """The same, of a row."""
+    return {(UUID(topic), number): epoch for topic, each in row.items() for number, epoch in each}
+
+
+def seconds_row(seconds: float) -> float | None:
+    """Seconds, which may be without end."""
+    return None if seconds == inf else seconds
+
+
+def seconds_of(row: float | None) -> float:
+    """The same, of a row."""
+    return inf if row is None else float(row)
+
+
+# -- members with the classic protocol ---------------------------------------------------------------
+
+
+def octets_row(octets: bytes) -> str:
+    """Octets as text."""
+    return b64encode(octets).decode()
+
+
+def octets_of(row: str) -> bytes:
+    """The same, of a row that :func:`is_octets` has passed."""
+    return b64decode(row)
+
+
+def is_octets(value: Any) -> bool:
+    """Whether this can be the row of octets."""
+    try:
+        return type(value) is str and octets_row(b64decode(value, validate=True)) == value
+    except ValueError:
+        return False
+
+
+_FLAGS = ("require_known_member", "can_skip_assignment", "knows_partitions")
+is_join = shapes.row_of(
+    shapes.seconds,
+    shapes.seconds,
+    shapes.text,
+    shapes.list_of(shapes.row_of(shapes.text, is_octets)),
+    optional_text,
+    shapes.text,
+    shapes.text,
+    *(shapes.flag for _ in _FLAGS),
+)
+
+
+def join_row(request: JoinRequest) -> Row:
+    """What a member joined with, without its id."""
+    return [
+        request.session_timeout,
+        request.rebalance_timeout,
+        request.protocol_type,
+        [[name, octets_row(metadata)] for name, metadata in request.protocols],
+        request.instance_id,
+        request.client_id,
+        request.client_host,
+        *(getattr(request, flag) for flag in _FLAGS),
+    ]
+
+
+def join_of(member_id: str, row: Row) -> JoinRequest:
+    """The same, of a row."""
+    session, rebalance, kind, protocols, *rest = row
+    decoded = [(name, octets_of(metadata)) for name, metadata in protocols]
+    return JoinRequest(member_id, session, rebalance, kind, decoded, *rest)
+
+
+class SavedClassic(NamedTuple):
+    """What is kept of a member of a classic group."""
+
+    member_id: str
+    request: JoinRequest
+    assignment: bytes
+
+
+class SavedGeneration(NamedTuple):
+    """What is kept of a classic group; ``settled``: whether its members have this generation's assignment.
+
+    ``members`` is how many it had, those that are not kept included.
+    """
+
+    members: int
+    generation: int
+    protocol_type: str | None
+    protocol: str | None
+    leader: str | None
+    settled: bool
+
+
+def _read_classic(row: Row) -> SavedClassic:
+    member_id, request, assignment = row
+    return SavedClassic(member_id, join_of(member_id, request), octets_of(assignment))
+
+
+CLASSIC = Format(
+    list,
+    lambda one: [one.member_id, join_row(one.request), octets_row(one.assignment)],
+    shapes.row_of(shapes.natural, shapes.natural, optional_text, optional_text, optional_text, shapes.flag),
+    shapes.row_of(shapes.text, is_join, is_octets),
+    lambda row: SavedGeneration(*row),
+    _read_classic,
+)

@@ -1,0 +1,253 @@
+"""Members of groups of all kinds go on after their broker was ended and started again."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from broker.clients import Client
+from kafka.errors import IllegalGenerationError, UnknownMemberIdError
+
+from dafka.broker.groups.kept_members import MEMBERS, WHOLE, key_of
+from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
+from dafka.broker.interface.broker import JoinRequest
+from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
+from dafka.broker.interface.groups import LeavingMember
+from dafka.broker.interface.share import ShareHeartbeat
+from dafka.broker.interface.streams_groups import StreamsHeartbeat, Subtopology, Topology
+from dafka.testing import TestBroker
+
+HOST = "/192.0.2.1"
+
+
+class Life:
+    """A broker that is ended and started again, and its members."""
+
+    def __init__(self, broker: TestBroker) -> None:
+        self.broker = broker
+        self.client = Client(broker)
+
+    def again(self) -> None:
+        self.broker.restart()
+        self.client = Client(self.broker)
+
+    def call(self, method: str, *args: Any, **more: Any) -> Any:
+        return self.client.call(method, *args, **more)
+
+    @property
+    def rows(self) -> Any:
+        """The table of members."""
+        return self.client.core.log.table(MEMBERS)
+
+    # -- members of each kind
+
+    def consumer(self, name: str, epoch: int, host: str = HOST, **more: Any) -> Any:
+        joining = {"rebalance_timeout": 60.0, "owned": {}, "topics": ("t",)} if not epoch else {}
+        beat = ConsumerHeartbeat(name, epoch, client_host=host, client_id="c", **{**joining, **more})
+        return self.call("consumer_group_heartbeat", "g", beat)
+
+    def share(self, name: str, epoch: int, host: str = HOST) -> Any:
+        topics = ["t"] if not epoch else None
+        beat = ShareHeartbeat("g", name, epoch, topics=topics, client_id="c", client_host=host)
+        return self.call("share_heartbeat", beat)
+
+    def streams(self, name: str, epoch: int) -> Any:
+        joining: dict[str, Any] = {}
+        if not epoch:
+            topology = Topology(0, [Subtopology("0", ["t"], [], [], [], [], [])])
+            nothing: dict[str, list[int]] = {}
+            joining = {"rebalance_timeout": 60.0, "topology": topology, "process_id": name}
+            joining |= {"active": nothing, "standby": nothing, "warmup": nothing}
+        return self.call(
+            "streams_group_heartbeat", "g", StreamsHeartbeat(name, epoch, client_host=HOST, **joining)
+        )
+
+    def classic(self, host: str = HOST, instance: str | None = None) -> tuple[int, str]:
+        request = JoinRequest("", 30.0, 60.0, "consumer", [("range", b"\x00meta\xff")], instance, "c", host)
+        joined = self.call("join_group", "g", request)
+        assert joined.error is None
+        generation, member = joined.generation, joined.member_id
+        synced = self.call("sync_group", "g", generation, member, assignments={member: b"\x01mine\xfe"})
+        assert synced.assignment == b"\x01mine\xfe"
+        return generation, member
+
+
+@pytest.fixture
+def life(broker):
+    found = Life(broker)
+    found.client.create("t", 4)
+    return found
+
+
+def test_a_member_of_a_consumer_group_goes_on_with_its_epoch_and_partitions(life):
+    joined = life.consumer("x", 0, instance_id="i")
+    before = life.call("describe_consumer_groups", ["g"])["g"]
+    life.again()
+    assert life.call("list_groups")[0].state == "Stable"
+    assert life.call("describe_consumer_groups", ["g"])["g"] == before
+    beat = life.consumer("x", joined.member_epoch, instance_id="i")
+    assert (beat.error, beat.member_epoch, beat.assignment) == (None, joined.member_epoch, None)
+
+
+def test_a_member_whose_answer_was_lost_with_the_broker_is_told_again(life):
+    first = life.consumer("x", 0)
+    second = life.consumer("y", 0)
+    told = life.consumer("x", first.member_epoch)
+    assert told.assignment is not None and told.member_epoch == first.member_epoch
+    kept = told.assignment
+    moved = life.consumer("x", first.member_epoch, owned=kept)
+    life.again()
+    repeated = life.consumer("x", first.member_epoch, owned=kept)
+    assert repeated.member_epoch >= moved.member_epoch and repeated.assignment == kept
+    assert sum(map(len, life.consumer("y", second.member_epoch).assignment.values())) == 2
+
+
+def test_what_was_under_way_gets_a_new_target_and_everything_is_owned_in_the_end(life):
+    epoch = life.consumer("x", 0).member_epoch
+    life.consumer("y", 0)  # waits for partitions of x
+    life.again()
+    group = life.call("describe_consumer_groups", ["g"])["g"]
+    assert group.epoch == 4 and {one.member_id for one in group.members} == {"x", "y"}
+    had: dict[str, Any] = {"x": None, "y": None}
+    epochs = {"x": epoch, "y": next(one.epoch for one in group.members if one.member_id == "y")}
+    for _ in range(4):
+        for name in had:
+            answer = life.consumer(name, epochs[name], owned=had[name])
+            assert answer.error is None
+            epochs[name] = answer.member_epoch
+            had[name] = answer.assignment if answer.assignment is not None else had[name]
+    owned = sorted(number for one in had.values() for numbers in one.values() for number in numbers)
+    assert owned == [0, 1, 2, 3]
+
+
+def test_partitions_that_came_while_the_broker_was_down_are_assigned(life):
+    epoch = life.consumer("x", 0).member_epoch
+    life.call("create_partitions", {"t": 6})
+    life.again()
+    assert sum(map(len, life.consumer("x", epoch).assignment.values())) == 6
+
+
+def test_sessions_begin_anew_and_end(life):
+    life.consumer("x", 0)
+    life.broker.clock.advance(40)
+    life.again()
+    life.broker.clock.advance(40)
+    assert life.call("list_groups")[0].state == "Stable"
+    life.broker.clock.advance(6)
+    assert life.call("list_groups")[0].state == "Empty"
+    life.again()
+    assert life.call("describe_consumer_groups", ["g"])["g"].members == []
+
+
+def test_members_in_the_process_of_the_broker_end_with_it(life):
+    life.consumer("x", 0, host="")
+    stays = life.consumer("y", 0)
+    life.again()
+    group = life.call("describe_consumer_groups", ["g"])["g"]
+    assert [one.member_id for one in group.members] == ["y"]
+    assert sum(map(len, life.consumer("y", stays.member_epoch).assignment.values())) == 4
+
+
+def test_a_classic_group_goes_on_in_its_generation(life):
+    generation, member = life.classic(instance="i")
+    life.again()
+    described = life.call("describe_groups", ["g"])["g"]
+    assert described.state == "Stable"
+    assert [(one.member_id, one.metadata, one.assignment) for one in described.members] == [
+        (member, b"\x00meta\xff", b"\x01mine\xfe")
+    ]
+    assert life.call("heartbeat", "g", generation, member, "i") is None
+    assert life.call("heartbeat", "g", generation + 1, member, "i") is IllegalGenerationError
+    assert life.call("sync_group", "g", generation, member, "i").assignment == b"\x01mine\xfe"
+
+
+def test_a_static_member_that_comes_back_after_the_restart_has_its_old_assignment(life):
+    generation, member = life.classic(instance="i")
+    life.again()
+    request = JoinRequest("", 30.0, 60.0, "consumer", [("range", b"\x00meta\xff")], "i", "c", HOST)
+    joined = life.call("join_group", "g", request)
+    assert (joined.generation, joined.leader) == (generation, member)
+    life.again()  # under its new id
+    assert life.call("heartbeat", "g", generation, joined.member_id, "i") is None
+
+
+def test_a_classic_group_that_loses_members_with_the_broker_has_the_others_join_again(life):
+    request = JoinRequest("", 30.0, 60.0, "consumer", [("range", b"")], "i", "c", "")
+    assert life.call("join_group", "g", request).error is None
+    life.call("leave_group", "g", [])
+    life.again()
+    assert life.call("list_groups") == []  # it was alone
+
+
+def test_a_member_that_has_left_is_not_there_after_a_restart(life):
+    generation, member = life.classic()
+    assert life.call("leave_group", "g", [LeavingMember(member)]) == [None]
+    life.again()
+    assert life.call("heartbeat", "g", generation, member) is UnknownMemberIdError
+
+
+def test_members_of_a_share_group_go_on(life):
+    first, second = life.share("x" * 36, 0), life.share("y" * 36, 0)
+    first = life.share("x" * 36, first.member_epoch)  # it is told of the second one's
+    assert first.error is second.error is None
+    before = life.call("describe_share_groups", ["g"])["g"]
+    life.again()
+    assert life.call("describe_share_groups", ["g"])["g"] == before
+    for name, epoch in (("x" * 36, first.member_epoch), ("y" * 36, second.member_epoch)):
+        assert life.share(name, epoch).error is None
+
+
+def test_members_of_a_streams_group_go_on(life):
+    resource = Resource(ResourceType.GROUP, "g")
+    no_delay = ConfigChange("streams.initial.rebalance.delay.ms", ConfigOperation.SET, "0")
+    assert life.call("alter_configs", {resource: [no_delay]})[resource].error is None
+    joined = life.streams("x", 0)
+    assert joined.error is None and joined.tasks.active == {"0": frozenset(range(4))}
+    before = life.call("describe_streams_groups", ["g"])["g"]
+    life.again()
+    assert life.call("describe_streams_groups", ["g"])["g"] == before
+    beat = life.streams("x", joined.member_epoch)
+    assert (beat.error, beat.member_epoch, beat.tasks) == (None, joined.member_epoch, None)
+
+
+def test_heartbeats_write_nothing(life):
+    epoch = life.consumer("x", 0).member_epoch
+    written = []
+    writer = life.client.core._writer
+    put = writer.put
+    writer.put = lambda *args, **more: (written.append(args), put(*args, **more))
+    for _ in range(3):
+        assert life.consumer("x", epoch).error is None
+    assert written == []
+
+
+def test_nothing_is_left_of_a_group_that_is_gone(life):
+    life.consumer("x" * 500, 0)
+    assert len(life.rows.unordered()) == 2
+    life.consumer("x" * 500, -1)
+    assert life.rows.unordered() == []
+
+
+def test_rows_of_an_older_time_or_another_shape_are_passed_over(life, caplog):
+    life.consumer("x", 0)
+    hub, writer = life.client.connection.hub, life.client.core._writer
+    strange = {
+        (MEMBERS, key_of("alone", "x")): ["consumer", "x"],
+        (MEMBERS, key_of("other", WHOLE)): ["consumer", 1, "no"],
+        (MEMBERS, key_of("g", "y")): ["share", "y", 1, 1, None, "", HOST, [], {}],
+    }
+    hub.run(writer.put_and_wait, strange)
+    with caplog.at_level(logging.ERROR):
+        life.again()
+    assert "join again" in caplog.text
+    assert [one.member_id for one in life.call("describe_consumer_groups", ["g"])["g"].members] == ["x"]
+    assert set(life.rows.unordered()) == {key_of("g", WHOLE), key_of("g", "x")}
+
+
+def test_a_large_group_is_written_in_pieces(life):
+    for number in range(130):
+        assert life.consumer(f"m{number}", 0).error is None
+    life.again()
+    group = life.call("describe_consumer_groups", ["g"])["g"]
+    assert len(group.members) == 130
