@@ -122,8 +122,9 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
     def restart(self) -> None:
         """Stop, and start again at the same address with what was stored, in a temporary folder as well.
 
-        For the clients it is a broker that restarts: their connections end, and members of groups that live
-        in memory are out of them. Faults that were ordered are gone.
+        For the clients it is a broker that restarts: their connections end, and members of groups go on as
+        far as their clients connect over TCP; those of clients in the process join again. Faults that were
+        ordered are gone.
         """
         self._hub.run(self._begin_again, None)
 

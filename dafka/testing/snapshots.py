@@ -16,8 +16,10 @@ import weakref
 from collections.abc import Collection
 from contextlib import closing, suppress
 
+from dafka.broker.groups.kept_members import MEMBERS
 from dafka.log.boot import NOTE_NAME
 from dafka.log.layout import DATABASE, PARTS
+from dafka.log.table import pack_key
 from dafka.log.values import VALUES
 
 
@@ -40,6 +42,7 @@ class Snapshot:
                 closing(sqlite3.connect(os.path.join(self._folder, DATABASE))) as made,
             ):
                 taken.backup(made)
+                _forget_members(made)
             _link(source, self._folder)
             shutil.copyfile(os.path.join(source, NOTE_NAME), os.path.join(self._folder, NOTE_NAME))
         except BaseException:
@@ -73,6 +76,13 @@ class Snapshot:
 
     def __repr__(self) -> str:
         return "<snapshot, closed>" if self.closed else f"<snapshot in {self._folder!r}>"
+
+
+def _forget_members(database: sqlite3.Connection) -> None:
+    prefix = pack_key(MEMBERS, "")
+    following = prefix[:-1] + bytes([prefix[-1] + 1])
+    with database:
+        database.execute("DELETE FROM Cache WHERE key >= ? AND key < ? AND raw = 1", (prefix, following))
 
 
 def remove_log(folder: str) -> None:

@@ -264,7 +264,10 @@ class EmbeddedBroker(EmbeddedCalls):
                 KeptTopologies(self.log, self._writer),
             )
             self._groups.on_delete(self._streams_groups.forget_group)
-            groups.restore()
+            if self._epochs.restored:
+                kept_members.forget_others()  # those of the backup: clients join again
+            else:
+                groups.restore()
             self._admin_calls = AdminCalls(
                 hub,
                 self.log,

@@ -69,6 +69,8 @@ class LeaderEpochs:
         down = boot is None or table.get("boot") != boot
         self.current = 0 if known is None else int(known)
         restored = was_restored(log.path)
+        self.restored = restored
+        """Whether the folder is a backup's, and this is its first broker."""
         if not fresh and (lost or down or restored):
             self.current = min(self.current + (RESTORED if restored else 1), _LARGEST)
         if known != self.current or down:

@@ -33,12 +33,12 @@ from dafka.broker.groups.streams.internal_topics import Configured, configure
 from dafka.broker.groups.streams.kept_members import SavedGroup
 from dafka.broker.groups.streams.member import Member
 from dafka.broker.groups.streams.owned import Owned
+from dafka.broker.groups.streams.requests import owned_in
 from dafka.broker.groups.streams.sticky_assignor import Runner, Spec, assign_sticky
 from dafka.broker.groups.streams.tasks import (
     NOTHING,
     Roles,
     each,
-    frozen,
     joined,
     minus,
     overlap,
@@ -279,10 +279,8 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         except BrokerResponseError:
             self.configured = None  # the next heartbeat is told why
         self._was_ready = self.is_ready
-        wanted = self.configured.tasks if self.is_ready and self.configured is not None else {}
-        tasks = {(name, number) for name, count in wanted.items() for number in range(count)}
         run = {task for one in self.members.values() for task in each(one.assigned.active)}
-        return run == tasks
+        return run == set(each({name: range(count) for name, count in self.spec().tasks.items()}))
 
     # -- targets --------------------------------------------------------------------------------
 
@@ -339,9 +337,9 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         self._renew(False, settings.standbys)
         self.assign_if_small(now)
         before, repeated = member.assigned, request.member_epoch != member.epoch
-        self._reconcile(now, member, _owned(request))
+        self._reconcile(now, member, owned_in(request))
         self.mark(member)
-        owned = _owned(request)
+        owned = owned_in(request)
         told = repeated or request.member_epoch == JOIN_EPOCH or member.assigned != before
         told = told or (owned is not None and owned != member.assigned)
         if member.assigned != before and member.endpoint is not None:
@@ -438,16 +436,9 @@ class StreamsGroup(ModernGroup[Member, Roles]):
             )
 
 
-def _owned(request: StreamsHeartbeat) -> Roles | None:
-    """The tasks that a member says it has; None if it does not say."""
-    if request.active is None:
-        return None
-    return Roles(frozen(request.active), frozen(request.standby or {}), frozen(request.warmup or {}))
-
-
 def _lost_answer(member: Member, request: StreamsHeartbeat) -> bool:
     """Whether a heartbeat may come from a member that did not get its last answer."""
-    owned = _owned(request)
+    owned = owned_in(request)
     return owned is not None and minus(owned, member.assigned) == NOTHING
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kafka.errors import InvalidRequestError
 
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
+from dafka.broker.groups.streams.tasks import Roles, frozen
 from dafka.broker.groups.streams.topology import check_topology
 from dafka.broker.interface.streams_groups import StreamsHeartbeat
 from dafka.broker.limits import GROUP_TASKS, MEMBER_TEXT
@@ -40,6 +41,13 @@ def check_heartbeat(group: object, request: StreamsHeartbeat) -> None:
         raise InvalidRequestError("If one task-type is non-null, all must be non-null.")
     if request.topology is not None and request.member_epoch != JOIN_EPOCH:
         raise InvalidRequestError("Topology can only be provided when (re-)joining.")
+
+
+def owned_in(request: StreamsHeartbeat) -> Roles | None:
+    """The tasks that a member says it has; None if it does not say."""
+    if request.active is None:
+        return None
+    return Roles(frozen(request.active), frozen(request.standby or {}), frozen(request.warmup or {}))
 
 
 def _check_supported(request: StreamsHeartbeat) -> None:

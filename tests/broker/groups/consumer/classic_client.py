@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, Protocol
 
 from broker.groups.modern.world import REBALANCE, SESSION
+from broker.groups.restarts import HOST
 from kafka.errors import MemberIdRequiredError, RebalanceInProgressError, UnknownMemberIdError
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
@@ -82,6 +83,7 @@ class Classic:
                 "consumer",
                 protocols,
                 client_id="c",
+                client_host=HOST,
                 require_known_member=True,
             ),
             lambda answer: self._was_joined(number, answer),

@@ -7,6 +7,7 @@ not in its target; epochs do not go back. When it is quiet, every partition is r
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -22,9 +23,13 @@ import histories  # noqa: E402 - needs the path
 from broker.groups.modern import world  # noqa: E402
 from broker.groups.modern.known_topics import FakeTopics  # noqa: E402
 from broker.groups.modern.world import INTERVAL, MOST, REBALANCE, SESSION, BrokenError  # noqa: E402
+from broker.groups.restarts import HOST, Disk  # noqa: E402
 
 from dafka.broker.groups.consumer.group import ConsumerGroup  # noqa: E402
+from dafka.broker.groups.consumer.kept import FORMAT  # noqa: E402
+from dafka.broker.groups.consumer.restoring import restoring  # noqa: E402
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerHeartbeatAnswer  # noqa: E402
+from dafka.broker.interface.groups import GroupType  # noqa: E402
 
 
 def pairs(assignment: Any) -> set[tuple[UUID, int]]:
@@ -61,6 +66,7 @@ class Client:
             rebalance_timeout=REBALANCE if full else None,
             topics=self.topics if full else None,
             owned=by_topic(self.reading | self.giving_up),
+            client_host=HOST,
         )
 
     def stop(self) -> None:
@@ -74,6 +80,7 @@ class World(world.World[Client]):
         super().__init__(seed)
         self.topics = FakeTopics(a=self.random.randint(1, 12), b=self.random.randint(1, 6))
         self.group = ConsumerGroup(0.0, self.topics)
+        self.disk = Disk({GroupType.CONSUMER: FORMAT})
         self.away: list[Client] = []  # static ones that have left and will come back
 
     # -- what may happen --------------------------------------------------------------------------
@@ -90,6 +97,7 @@ class World(world.World[Client]):
             (self.go_away, 2),
             (self.come_back, 3),
             (self.stall, 1),
+            (self.restart, 2),
             (self.come_with_an_old_epoch, 3),
         ]
 
@@ -104,6 +112,12 @@ class World(world.World[Client]):
 
     def heartbeat(self, request: ConsumerHeartbeat) -> ConsumerHeartbeatAnswer:
         return self.group.heartbeat(self.now, request, SESSION, MOST)
+
+    def make(self, kind: Any, whole: Any, members: Any) -> ConsumerGroup:
+        group = ConsumerGroup(self.now, self.topics, self.group.epoch)
+        if kind is not None:
+            deque(restoring(self.now, group, SESSION, whole, members), 0)
+        return group
 
     def own(self, client: Client) -> set[tuple[UUID, int]]:
         return self.targets(client) - self.revoked(client)
@@ -127,7 +141,8 @@ class World(world.World[Client]):
         return set() if member is None else pairs(self.group.target_of(member))
 
     def late_request(self, client: Client, epoch: int) -> ConsumerHeartbeat:
-        return ConsumerHeartbeat(client.name, epoch, client.instance, owned=by_topic(client.reading))
+        owned = by_topic(client.reading)
+        return ConsumerHeartbeat(client.name, epoch, client.instance, owned=owned, client_host=HOST)
 
     def give_up(self) -> None:
         client = self.some()

@@ -10,6 +10,7 @@ its members make it.
 from __future__ import annotations
 
 import sys
+from collections import deque
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -28,14 +29,19 @@ from broker.groups.consumer.classic_client import Classic  # noqa: E402
 from broker.groups.consumer.consumer_histories import Client, pairs  # noqa: E402
 from broker.groups.modern.known_topics import FakeTopics  # noqa: E402
 from broker.groups.modern.world import INTERVAL, MOST, REBALANCE, SESSION, BrokenError  # noqa: E402
+from broker.groups.restarts import Disk  # noqa: E402
 
 from dafka.broker.groups import group as group_module  # noqa: E402
 from dafka.broker.groups.consumer import classic  # noqa: E402
 from dafka.broker.groups.consumer.group import ConsumerGroup  # noqa: E402
+from dafka.broker.groups.consumer.kept import FORMAT  # noqa: E402
 from dafka.broker.groups.consumer.migration import dismiss, downgraded, upgraded  # noqa: E402
+from dafka.broker.groups.consumer.restoring import restoring  # noqa: E402
 from dafka.broker.groups.generation import at_once  # noqa: E402
 from dafka.broker.groups.group import Group  # noqa: E402
-from dafka.broker.interface.groups import JoinRequest, LeavingMember  # noqa: E402
+from dafka.broker.groups.kept_rows import CLASSIC  # noqa: E402
+from dafka.broker.groups.restoring import restoring as restoring_classic  # noqa: E402
+from dafka.broker.interface.groups import GroupType, JoinRequest, LeavingMember  # noqa: E402
 
 
 class World:
@@ -51,6 +57,7 @@ class World:
         self.names = (f"m{number}" for number in count())
         self.now = 0.0
         self.changes = 0  # of the group's protocol, while it had members
+        self.disk = Disk({GroupType.CONSUMER: FORMAT, GroupType.CLASSIC: CLASSIC})
 
     @property
     def partitions(self) -> int:
@@ -61,12 +68,44 @@ class World:
     # -- what the coordinators do ---------------------------------------------------------------------
 
     def changed(self) -> None:
+        self._changed()
+        if self.group is not None:
+            self.disk.members.note("g", self.group)
+
+    def _changed(self) -> None:
         group = self.group
         if isinstance(group, ConsumerGroup) and group.only_classic:
             self.group = downgraded(self.now, group, at_once)
             self.changes += 1
         elif group is not None and group.dead:
+            self.disk.members.note("g", group)
             self.group = None
+
+    def restart(self) -> None:
+        """The broker ends, perhaps before the last thing that it did is on the disk, and is there again."""
+        self.changed()
+        rows, epoch = dict(self.disk.rows), self._epoch()
+        if self.newer and self.random.random() < 0.3:
+            self.send(self.random.choice(self.newer), lost="answer")
+            self.disk.rows = rows
+        else:
+            epoch = self._epoch()
+
+        def make(kind: Any, whole: Any, members: Any) -> Any:
+            if kind is GroupType.CLASSIC:
+                old = Group(self.now)
+                deque(restoring_classic(self.now, old, whole, members), 0)
+                return old
+            group = ConsumerGroup(self.now, self.topics, epoch)
+            deque(restoring(self.now, group, SESSION, whole, members), 0)
+            return group
+
+        self.group = self.disk.again(make)
+        for one in self.classic:
+            one.give_up_waiting()
+
+    def _epoch(self) -> int:
+        return self.group.epoch if isinstance(self.group, ConsumerGroup) else 0
 
     def classic_join(self, request: JoinRequest, reply: Any) -> None:
         group = self.group
@@ -135,6 +174,7 @@ class World:
             (self.leave, 3),
             (self.die, 3),
             (self.stall, 1),
+            (self.restart, 2),
             (self.extend, 1),
             (self.lose_connection, 3),
         )
@@ -144,6 +184,8 @@ class World:
                 self.pass_time(self.random.uniform(0, INTERVAL / 8))
                 self.random.choice(actions)()
                 self.check()
+            if self.random.random() < 0.3:
+                self.restart()
             self.quiet()
 
     def uuid(self) -> UUID:

@@ -49,6 +49,13 @@ def never_end_a_rebalance(patch: Any) -> None:
     patch.setattr(ConsumerGroup, "is_reconciled", lambda self, member: member.epoch == self.assignment_epoch)
 
 
+def begin_again_without_a_new_target(patch: Any) -> None:
+    def begin_again(self: ConsumerGroup, count: int, is_settled: bool) -> None:
+        self.assignment_epoch = self.epoch
+
+    patch.setattr(ConsumerGroup, "begin_again", begin_again)
+
+
 def revoke_everything(patch: Any) -> None:
     patch.setattr(group_module, "_split", lambda had, target: (NOTHING, had))
 
@@ -63,10 +70,11 @@ def revoke_everything(patch: Any) -> None:
         forget_a_change_of_topics,
         never_end_a_rebalance,
         revoke_everything,
+        begin_again_without_a_new_target,
     ],
 )
 def test_the_histories_find_a_group_that(mutate: Callable[[Any], None], monkeypatch):
     mutate(monkeypatch)
     with pytest.raises((BrokenError, AssertionError, KeyError)):
-        for seed in range(60):
+        for seed in range(200):
             World(seed).run(250)

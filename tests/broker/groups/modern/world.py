@@ -12,9 +12,11 @@ from itertools import count
 from random import Random
 from typing import Any, Generic, Protocol, TypeVar
 
+from broker.groups.restarts import Disk
 from kafka.errors import KafkaError
 
 from dafka.broker.groups.modern.group import ModernGroup
+from dafka.broker.interface.groups import GroupType
 
 SESSION, REBALANCE, INTERVAL = 10.0, 15.0, 2.0
 MOST = 12
@@ -45,6 +47,7 @@ class World(ABC, Generic[C]):
     """One history of a group."""
 
     group: ModernGroup[Any, Any]
+    disk: Disk
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -60,6 +63,10 @@ class World(ABC, Generic[C]):
     @abstractmethod
     def heartbeat(self, request: Any) -> Any:
         """The group's answer."""
+
+    @abstractmethod
+    def make(self, kind: GroupType, whole: Any, members: Any) -> ModernGroup[Any, Any]:
+        """The group of what was kept, or without a kind an empty one of the last epoch."""
 
     @abstractmethod
     def late_request(self, client: C, epoch: int) -> Any:
@@ -86,7 +93,10 @@ class World(ABC, Generic[C]):
         for _ in range(steps):
             self.pass_time(self.random.uniform(0, INTERVAL / 4))
             self.random.choice(actions)()
+            self.disk.members.note("g", self.group)
             self.check()
+        if self.random.random() < 0.3:
+            self.restart()
         self.quiet()
 
     # -- what may happen --------------------------------------------------------------------------
@@ -139,6 +149,17 @@ class World(ABC, Generic[C]):
     def stall(self) -> None:
         """A pause of the whole world, in which sessions and rebalances time out."""
         self.pass_time(self.random.choice([SESSION * 0.6, SESSION, REBALANCE]))
+
+    def restart(self) -> None:
+        """The broker ends, perhaps before the last thing that it did is on the disk, and is there again."""
+        self.disk.members.note("g", self.group)
+        rows, epoch = dict(self.disk.rows), self.group.epoch
+        client = self.some()
+        if client is not None and self.random.random() < 0.5:
+            self.send(client, lost="answer")
+            self.disk.rows, self.group.epoch = rows, epoch
+        found = self.disk.again(self.make)
+        self.group = found if found is not None else self.make(None, None, None)
 
     def come_with_an_old_epoch(self) -> None:
         """Something of long ago arrives, as from a process that had been stopped."""

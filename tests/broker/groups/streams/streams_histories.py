@@ -9,9 +9,11 @@ and shares are even.
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from kafka.errors import KafkaError
 
@@ -22,9 +24,13 @@ import histories  # noqa: E402 - needs the path
 from broker.groups.modern import world  # noqa: E402
 from broker.groups.modern.known_topics import FakeTopics  # noqa: E402
 from broker.groups.modern.world import INTERVAL, MOST, REBALANCE, SESSION, BrokenError  # noqa: E402
+from broker.groups.restarts import HOST, Disk  # noqa: E402
 
 from dafka.broker.groups.streams.group import Answer, Settings, StreamsGroup  # noqa: E402
+from dafka.broker.groups.streams.kept_members import FORMAT  # noqa: E402
+from dafka.broker.groups.streams.restoring import restoring  # noqa: E402
 from dafka.broker.groups.streams.tasks import NOTHING, Roles, TaskId, each, joined, minus, split  # noqa: E402
+from dafka.broker.interface.groups import GroupType  # noqa: E402
 from dafka.broker.interface.streams_groups import (  # noqa: E402
     Endpoint,
     InternalTopic,
@@ -76,6 +82,7 @@ class Client:
             warmup={},
             process_id=self.process if joining else None,
             endpoint=Endpoint(self.process, 1) if joining else None,
+            client_host=HOST,
         )
 
     def stop(self) -> None:
@@ -91,6 +98,7 @@ class World(world.World[Client]):
         if self.random.random() < 0.7:
             self.topics.create("b", self.random.randint(1, 5))
         self.group = StreamsGroup(0.0, self.topics, 1)
+        self.disk = Disk({GroupType.STREAMS: FORMAT})
         self.delay = self.random.choice([0.0, 0.0, 1.0])
         self.interval = self.random.choice([0.0, 0.0, 0.7])
         self.standbys = self.random.choice([0, 1, 2])
@@ -107,6 +115,7 @@ class World(world.World[Client]):
             (self.change_topics, 2),
             (self.change_standbys, 1),
             (self.stall, 1),
+            (self.restart, 2),
             (self.come_with_an_old_epoch, 3),
         ]
 
@@ -127,6 +136,14 @@ class World(world.World[Client]):
         for topic in self.group.missing.values():
             self.topics.create(topic.name, topic.partitions)
         return self.group.proceed(self.now, request, self.settings())
+
+    def make(self, kind: Any, whole: Any, members: Any) -> StreamsGroup:
+        group = StreamsGroup(self.now, self.topics, self.group.epoch)
+        if self.group.topology is not None:
+            group.begin_with(self.group.topology)
+        if kind is not None:
+            deque(restoring(self.now, group, SESSION, whole, members), 0)
+        return group
 
     def own(self, client: Client) -> Roles:
         return minus(self.target(client), self.revoked(client))

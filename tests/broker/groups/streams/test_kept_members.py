@@ -1,0 +1,29 @@
+"""What is kept of a Streams group's members is the same when it was read again."""
+
+from __future__ import annotations
+
+import json
+
+from dafka.broker.groups.streams.kept_members import FORMAT, SavedGroup, SavedMember
+from dafka.broker.groups.streams.tasks import NOTHING, Roles
+from dafka.broker.interface.streams_groups import Endpoint
+
+MEMBER = SavedMember(
+    *("x", 5, 4, "r", "c", "/h", 1, "p", Endpoint("h", 1), {"zone": "a"}, 60.0),
+    Roles({"0": frozenset({0, 2})}, {"1": frozenset({1})}),
+    Roles({"0": frozenset({1})}),
+    {("0", 0): 5},
+)
+
+
+def test_a_member_is_read_as_it_was():
+    for member in (MEMBER, MEMBER._replace(endpoint=None, rack=None, assigned=NOTHING, since={})):
+        row = json.loads(json.dumps(FORMAT.member(member)))
+        assert FORMAT.is_member(row) and not FORMAT.is_member(row[1:])
+        assert FORMAT.read_member(row) == member
+
+
+def test_a_group_is_read_as_it_was():
+    for group in (SavedGroup(2, 1), SavedGroup(1, None)):
+        row = json.loads(json.dumps(FORMAT.whole(group)))
+        assert FORMAT.is_whole(row) and FORMAT.read_whole(row) == group
