@@ -3,11 +3,10 @@
 Theory of operation
 -------------------
 The members share the work among themselves; the broker does not know what they share. Each member *joins*
-with the protocols that it supports (their names, and metadata that only members understand). When all have
-joined, a new *generation* begins: one member is the leader and gets the metadata of the others. The leader
-computes the assignment, and every member *syncs*: the leader sends the assignments, the others wait for
-theirs. From then on members send *heartbeats*, until a member joins, leaves, expires or changes its metadata;
-then all members have to join again.
+with the protocols that it supports (names, and metadata that only members understand). When all have joined,
+a new *generation* begins: one member is the leader and gets the metadata of the others. The leader computes
+the assignment, and every member *syncs*: the leader sends the assignments, the others wait for theirs. Then
+members send *heartbeats*, until one joins, leaves, expires or changes its metadata; then all join again.
 
     Empty ──join──> PreparingRebalance ──all joined──> CompletingRebalance ──leader synced──> Stable
       ^                │   ^   ^                             │ join, leave, expiry              │
@@ -121,8 +120,8 @@ class Group:
 
     def take_unsaved(self) -> Iterable[str] | None:
         """None if the members have a new assignment, or are gone, since this was last asked."""
-        is_unsaved, self._is_unsaved = self._is_unsaved, False
-        return None if is_unsaved else ()
+        asked, self._is_unsaved = self._is_unsaved, False
+        return None if asked else ()
 
     def member_ids(self) -> Iterable[str]:
         return self.members
@@ -131,9 +130,8 @@ class Group:
         return self.members.saved(member_id)
 
     def saved_whole(self) -> SavedGeneration:
-        settled = self.state is State.STABLE
-        shared = (self.generation, self.protocol_type, self.protocol, self.leader)
-        return SavedGeneration(len(self.members), *shared, settled)
+        whole = (self.generation, self.protocol_type, self.protocol, self.leader)
+        return SavedGeneration(len(self.members), *whole, self.state is State.STABLE)
 
     # -- joining ----------------------------------------------------------------------------------
 
