@@ -22,21 +22,22 @@ _AHEAD = 64  # records that the short cut looks at first
 
 def check_records(content: bytes) -> None:
     """Raise BatchError unless the body of a batch that is not compressed is as many records as it says."""
-    content = bytes(content)  # the same object if it is bytes already
     header = read_header(content)
     if header.attributes & COMPRESSION_MASK:
         return
+    view, octets = memoryview(content), None
     position, end, left = HEADER_OCTETS, len(content), header.count
     ahead, retry = _AHEAD, _STRETCH
     try:
         while left > 0 and position < end:
-            records, size = _stretch(content, position, min(left, ahead))
+            records, size = _stretch(view, position, min(left, ahead))
             if records:
                 position += records * size
                 ahead = ahead * _GROWTH if records == ahead else _AHEAD
             else:
                 records = min(retry, left)
-                position = _walk(content, position, records)
+                octets = octets or bytes(content)  # each octet of it is found faster than in a view
+                position = _walk(octets, position, records)
                 ahead, retry = _AHEAD, retry * _GROWTH
             left -= records
     except (IndexError, ValueError) as error:
@@ -46,16 +47,16 @@ def check_records(content: bytes) -> None:
         raise BatchError("records", f"{left or header.count} of {header.count} records {what}")
 
 
-def _stretch(content: bytes, position: int, ahead: int) -> tuple[int, int]:
+def _stretch(content: memoryview, position: int, ahead: int) -> tuple[int, int]:
     """How many of the next records have the same size, and that; (0, 0) if it does not pay."""
-    length, start = decode_varint(content, position)
+    length, start = decode_varint(content, position)  # type: ignore[arg-type]
     size = start - position + length
     records = min(ahead, (len(content) - position) // size) if length > 0 else 0
     stop = position + records * size
     for place in range(position, start):
         if records < _STRETCH:
             return 0, 0
-        column = content[place:stop:size]
+        column = bytes(content[place:stop:size])
         records = min(records, len(column) - len(column.lstrip(column[:1])))
     return (records, size) if records >= _STRETCH else (0, 0)
 

@@ -35,6 +35,7 @@ from dafka.broker.server.requests import (
     respond_produce,
 )
 from dafka.broker.server.sending import send, send_now
+from dafka.broker.server.spare_buffers import SpareBuffers
 from dafka.broker.server.throttling import Room, Throttling
 from dafka.broker.server.wrong_protocol import wrong_protocol
 from dafka.hub.changes import Changes
@@ -85,6 +86,7 @@ class Shared:
         self._acls = acls
         self._denials = Denials()
         self.budget = Budget(limits.TOTAL_BYTES)
+        self.spares = SpareBuffers()
         self.sessions = FetchSessions()
         self.reasons = Reasons()
         self.greetings: Greetings[Connection] = Greetings(limits, Connection.refuse, "handshake")
@@ -271,11 +273,11 @@ class Connection:
             raise BadRequestError("size", detail)
         if self._throttling.seconds_left():
             self._wait_as_throttled()  # now: for as long it must hold nothing of what all share
-        request = LongRequest(size, begun, self._budget)
+        request = LongRequest(size, begun, self._budget, self._shared.spares)
         try:
             with gevent.Timeout(limits.REQUEST_SECONDS, _slow(f"a request of {size} bytes")):
                 request.fill(self._receive_into)
-            self._handle(memoryview(request.buffer))
+            self._handle(request.data)
         finally:
             request.release()
 

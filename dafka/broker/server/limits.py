@@ -62,6 +62,12 @@ GONE_SECONDS = 1.0
 FIRST_CHUNK = 64 * 1024
 """The first buffer of a large request; it grows as the bytes arrive, whatever length is announced."""
 
+SPARE_BUFFERS = 16
+"""Buffers of large requests that a listener keeps for the next ones."""
+
+SPARE_BYTES = 16 * 1024 * 1024
+"""Their octets. Clients send requests of a megabyte at most unless told otherwise, and some at a time."""
+
 FETCH_SESSIONS = 1000
 """max.incremental.fetch.session.cache.slots: the number of fetch sessions."""
 

@@ -10,6 +10,7 @@ from dafka.broker.codec.errors import BadRequestError
 from dafka.broker.server import limits
 from dafka.broker.server.budget import Budget
 from dafka.broker.server.long_request import PRODUCE_KEY, LongRequest
+from dafka.broker.server.spare_buffers import SpareBuffers
 
 
 def receiver(octets, most, looked=lambda: None):
@@ -31,10 +32,10 @@ def receiver(octets, most, looked=lambda: None):
 def test_the_buffer_grows_as_octets_arrive_and_holds_what_came(begun, most):
     octets = PRODUCE_KEY + random.Random(3).randbytes(400_000)
     budget = Budget(1 << 30)
-    request = LongRequest(len(octets), memoryview(octets)[:begun], budget)
+    request = LongRequest(len(octets), memoryview(octets)[:begun], budget, SpareBuffers())
     used = []
     request.fill(receiver(octets[begun:], most, lambda: used.append(budget.used)))
-    assert request.buffer == octets
+    assert request.data == octets
     assert used[0] <= max(limits.FIRST_CHUNK, begun)
     assert max(used) == budget.used == len(octets) - begun
     request.release()
@@ -43,13 +44,27 @@ def test_the_buffer_grows_as_octets_arrive_and_holds_what_came(begun, most):
 
 
 def test_a_request_that_ends_too_early_says_how_much_has_come():
-    request = LongRequest(100_000, memoryview(b"abc"), Budget(1 << 30))
+    request = LongRequest(100_000, memoryview(b"abc"), Budget(1 << 30), SpareBuffers())
     with pytest.raises(BadRequestError, match="ended after 1003 of 100000 bytes"):
         request.fill(receiver(bytes(1000), 977))
 
 
 def test_only_produce_may_be_very_large():
     size = limits.SMALL_REQUEST_MAX_BYTES + 1
-    request = LongRequest(size, memoryview(b"\0"), Budget(1 << 30))
+    request = LongRequest(size, memoryview(b"\0"), Budget(1 << 30), SpareBuffers())
     with pytest.raises(BadRequestError, match=f"a request of {size} bytes"):
         request.fill(receiver(b"\1" + bytes(size), size))
+
+
+@pytest.mark.parametrize(("first", "second"), [(300_000, 100_000), (100_000, 300_000)])
+def test_the_next_request_comes_into_the_same_buffer_and_is_only_what_came(first, second):
+    budget, spares = Budget(1 << 30), SpareBuffers()
+    seen = []
+    for size in (first, second):
+        octets = random.Random(size).randbytes(size)
+        request = LongRequest(size, memoryview(octets)[:70_000], budget, spares)
+        request.fill(receiver(octets[70_000:], 50_000))
+        assert request.data == octets and budget.used == size - 70_000
+        seen.append(request.data.obj)
+        request.release()
+    assert seen[0] is seen[1]
