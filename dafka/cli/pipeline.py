@@ -31,6 +31,16 @@ class _Pipelines(click.Group):
             ) from error
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What each one does, or their names and what is missing: help is there before Spark is."""
+        try:
+            super().format_commands(ctx, formatter)
+        except click.ClickException as error:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, "") for name in _NAMES])
+            formatter.write_paragraph()
+            formatter.write_text(error.message[0].upper() + error.message[1:])
+
 
 @click.group(cls=_Pipelines)
 def pipeline() -> None:

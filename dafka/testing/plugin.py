@@ -136,8 +136,20 @@ def pytest_configure(config: pytest.Config) -> None:
         "dafka_chaos(level=, rate=, weights=, plan=): what the broker of dafka_chaos does; with a "
         "plan, a list of Fault, the test runs once",
     )
+    _filter_warnings(config)  # for those who name the plugin in a conftest
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]:
+    """Filter before conftests are loaded, around pytest's own wrapper: a conftest may import kafka."""
+    _filter_warnings(early_config)
+    yield
+
+
+def _filter_warnings(config: pytest.Config) -> None:
     for line in _KAFKA_PYTHONS:
-        config.addinivalue_line("filterwarnings", line)
+        if line not in config.getini("filterwarnings"):
+            config.addinivalue_line("filterwarnings", line)
 
 
 @pytest.fixture

@@ -43,6 +43,16 @@ def test_without_pyspark_the_extra_is_named():
     )
 
 
+def test_without_pyspark_help_lists_the_programs():
+    program = (
+        "import sys; sys.modules['pyspark'] = None; from dafka.cli import main; main(['pipeline', '-h'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(f"  {name}\n" in done.stdout for name in PROGRAMS)
+    assert "pip install 'dafka[spark]'" in done.stdout
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_programs_explain_themselves(program):
     pytest.importorskip("pyspark")

@@ -119,6 +119,12 @@ def test_they_are_filtered_where_warnings_are_errors(run, pytester):
     run(WARNED, fresh=True).assert_outcomes(passed=1, failed=1)
 
 
+def test_they_are_filtered_where_a_conftest_imports_kafka_python(run, pytester):
+    pytester.makeconftest("import compat.kafka\n\ncompat.kafka.install()")
+    result = run("def test_nothing(): pass", fresh=True, installed=True)
+    result.assert_outcomes(passed=1, warnings=0)
+
+
 LIGHT = """
     import sys
 
