@@ -9,10 +9,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import click
 
 import dafka
+from dafka.cli.advice import advised
 from dafka.cli.keys import check_variables
 from dafka.cli.lazy import LazyGroup
 from dafka.protocol.errors import DafkaError
@@ -48,6 +50,13 @@ _HOMES = {
 class _Group(LazyGroup):
     """A group whose commands end with one line, and not a traceback, when they meet an error of ours."""
 
+    def main(self, *args: Any, **options: Any) -> Any:
+        try:
+            return super().main(*args, **options)
+        except OSError as error:  # of the help of the program itself, on a full disk
+            click.echo(f"Error: {error}", err=True)
+            sys.exit(1)
+
     def load(self, home: str) -> click.Command:
         gc.disable()  # looking for garbage among modules would take a twentieth of the start
         try:
@@ -75,11 +84,11 @@ class _Group(LazyGroup):
         except KeyboardInterrupt:
             raise SystemExit(128 + signal.SIGINT) from None
         except (DafkaError, ValueError, OSError) as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(advised(error)) from error
         except Exception as error:
             if not _is_kafkas(error):
                 raise
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(advised(error)) from error
 
 
 def _is_kafkas(error: Exception) -> bool:

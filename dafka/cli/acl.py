@@ -205,7 +205,7 @@ def add(given: Given, connect: Any) -> None:
     if not given.entries:
         raise click.UsageError("name a principal: --allow-principal or --deny-principal")
     acls = given.acls()
-    with connect(acls=ServerAcls()) as connection:
+    with connect(new=True, acls=ServerAcls()) as connection:
         for one, outcome in zip(acls, connection.call("create_acls", acls), strict=True):
             if outcome.error is not None:
                 raise click.ClickException(f"{_line(one)}: {outcome.error.__name__}: {outcome.detail}")

@@ -78,7 +78,7 @@ def set_(entity: Any, connect: Any, **rates: float | None) -> None:
     given = {key: float(value) for key, value in rates.items() if value is not None}
     if not given:
         raise click.UsageError("give a rate")
-    _alter(connect, entity, given.items())
+    _alter(lambda: connect(new=True), entity, given.items())
 
 
 @quota.command(name="list")

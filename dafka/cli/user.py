@@ -45,7 +45,7 @@ def add(name: str, mechanism: str, password_file: str, iterations: int, connect:
     salted = credentials.salted_password(mechanism, first_line(password_file), salt, iterations)
     number = next(one for one in ScramMechanism if one.label == mechanism)
     change = CredentialUpsertion(name, number, iterations, salt, salted)
-    with connect() as connection:
+    with connect(new=True) as connection:
         _check(connection.call("alter_accounts", [], [change]))
 
 

@@ -74,7 +74,8 @@ def login_options(command: Command) -> Command:
 def where(command: Command) -> Command:
     """The options of where they are; the command gets ``connect(**more)``, which opens a connection there.
 
-    ``more``: further options of the broker on a folder that is opened for it.
+    ``more``: further options of the broker on a folder that is opened for it. ``new``: the folder may be a
+    new one, as before a broker's first start; otherwise a mistyped name is an error.
     """
 
     @click.option(
@@ -112,7 +113,7 @@ def where(command: Command) -> Command:
             )
 
         @contextmanager
-        def connect(**more: Any) -> Iterator[Connection]:
+        def connect(new: bool = False, **more: Any) -> Iterator[Connection]:
             import dafka.broker
             from dafka.broker.broker import Broker
 
@@ -120,6 +121,8 @@ def where(command: Command) -> Command:
                 with opened(bootstrap_server, login) as connection:
                     yield connection
                 return
+            if not new and data is not None and not os.path.isdir(data):
+                raise click.ClickException(f"there is no folder {data}")
             with Broker(data, **more) as broker:
                 yield dafka.broker.connect(broker.bootstrap_servers)
 
@@ -143,9 +146,11 @@ def opened(bootstrap_server: str, login: dict[str, Any]) -> Iterator[Connection]
 
     import dafka.broker
     from dafka.broker.interface.errors import LoginRefusedError
+    from dafka.broker.looking.silence import told_of_silence
 
     try:
-        connection = dafka.broker.connect(bootstrap_server, PATIENCE, retry_login=False, **login)
+        with told_of_silence(bootstrap_server, PATIENCE, lambda text: click.echo(text, err=True)):
+            connection = dafka.broker.connect(bootstrap_server, PATIENCE, retry_login=False, **login)
     except LoginRefusedError as error:
         raise click.ClickException(str(error.args[0])) from error
     except KafkaTimeoutError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from kafka.errors import KafkaError
 from dafka import Broker
 from dafka.broker import connect
 from dafka.broker.connecting import EMBEDDED, Connection
+from dafka.broker.looking.silence import told_of_silence
 from dafka.log import LogError
 from dafka.migrating.errors import MigrationError
 from dafka.security.client_properties import client_security, read_properties
@@ -41,7 +43,11 @@ def opened(name: str, *, create: bool = False, config: str | None = None) -> Ite
     if ADDRESS.fullmatch(name):
         try:
             security = client_security({} if config is None else read_properties(config))
-            connection = connect(name, CONNECT_SECONDS, **security.arguments)
+        except (ValueError, OSError) as error:
+            raise MigrationError(str(error)) from error
+        try:
+            with told_of_silence(name, CONNECT_SECONDS, lambda text: print(text, file=sys.stderr)):
+                connection = connect(name, CONNECT_SECONDS, **security.arguments)
             cluster_id = connection.call("metadata", []).cluster_id
         except (KafkaError, ValueError, OSError) as error:
             what = f"no broker answers within {CONNECT_SECONDS:g} s at {name}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import urllib.request
 from pathlib import Path
 
 import pytest
-from cli.tools import LOOPBACK, address_of, run, running
+from cli.tools import DAFKA, LOOPBACK, address_of, run, running
 from disks import fill, small_disk
 from kafka import KafkaProducer
 from kafka.errors import KafkaStorageError
@@ -70,3 +71,13 @@ def test_a_disk_that_something_else_fills_stops_only_what_needs_room(tmp_path: P
             assert kafka(address, "consume", "orders", "--exit")[1] == "one\ntwo\nthree\n"
         verified = run("log", "verify", str(disk / "db"))
         assert verified.returncode == 0 and "no damage" in verified.stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_help_for_a_file_on_a_full_disk_ends_with_a_line() -> None:
+    for words in (["--help"], ["--version"], ["kafka", "--help"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [*DAFKA, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=SECONDS
+            )
+        assert done.returncode == 1 and done.stderr == "Error: [Errno 28] No space left on device\n"

@@ -33,6 +33,7 @@ def test_the_first_account_is_made_in_the_folder_and_the_next_one_over_the_wire(
 
 def test_what_does_not_go_together_is_one_line(tmp_path, password):
     data = str(tmp_path / "data")
+    (tmp_path / "data").mkdir()
     (tmp_path / "empty").write_text("")
     for arguments, words in (
         (["list"], "--bootstrap-server"),

@@ -6,6 +6,7 @@ import pytest
 from cli.tools import running
 from click.testing import CliRunner
 
+from dafka.broker.looking import silence
 from dafka.cli import main, where
 
 COMMANDS = [("acl", "list"), ("user", "list"), ("quota", "list")]
@@ -22,6 +23,23 @@ def test_a_broker_that_is_not_there_is_one_line(command, monkeypatch):
     monkeypatch.setattr(where, "PATIENCE", 0.2)
     (said,) = invoked(*command, "--bootstrap-server", "127.0.0.1:1").splitlines()
     assert said.startswith("Error: no broker answers within 0.2 s: ")
+
+
+def test_a_folder_with_a_wrong_name_is_not_made(tmp_path):
+    for command in (*COMMANDS, ("user", "remove", "anna"), ("quota", "remove", "--user", "anna")):
+        assert (
+            invoked(*command, "--data", str(tmp_path / "typo"))
+            == f"Error: there is no folder {tmp_path}/typo\n"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_silence_is_told_before_the_time_is_over(monkeypatch):
+    monkeypatch.setattr(where, "PATIENCE", 0.5)
+    monkeypatch.setattr(silence, "SILENCE", 0.01)
+    waiting, said = invoked("kafka", "topics", "list", "-b", "127.0.0.1:1").splitlines()
+    assert waiting.startswith("no answer from 127.0.0.1:1 yet; trying until ") and "0.5 s in all" in waiting
+    assert said.startswith("Error: no broker answers within 0.5 s: ")
 
 
 def test_what_a_broker_refuses_is_one_line(tmp_path):

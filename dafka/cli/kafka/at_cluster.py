@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -115,6 +116,8 @@ def at_cluster(command: Command) -> Command:
         verbose: bool,
         **options: Any,
     ) -> Any:
+        # SIGTERM ends a command as Ctrl-C does: a member leaves its group, a console its port.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         logging.basicConfig(
             level=logging.DEBUG if verbose else logging.CRITICAL,  # errors are told in one line at the end
             stream=sys.stderr,

@@ -116,7 +116,8 @@ def produce(
         producer.close()
     if refused:
         (name, number), cause = refused[0]
-        raise click.ClickException(f"{name}, line {number}: {type(cause).__name__}: {cause}")
+        words = f"{type(cause).__name__}: {cause}" if isinstance(cause, KafkaError) else str(cause)
+        raise click.ClickException(f"{name}, line {number}: {words}")
 
 
 def _send(

@@ -202,7 +202,7 @@ def chosen(numbers: list[int], wanted: Iterable[int], topic: str) -> list[int]:
     """The partitions that were named, or all. Raises click.UsageError for one that does not exist."""
     named = sorted(set(wanted))
     if missing := [number for number in named if number not in numbers]:
-        raise click.UsageError(f"{topic} has no partition {missing[0]}, but {len(numbers)} partitions")
+        raise click.UsageError(f"{topic} has no partition {missing[0]}: it has {len(numbers)}, from 0 on")
     return named or numbers
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from cli.tools import running
 from timing import until
 
 from compat.kafka import KafkaAdminClient, KafkaConsumer
@@ -117,6 +118,17 @@ def test_a_member_without_partitions_exits(terminal, topic):
         stopped.set()
         staying.join()
         member.close()
+
+
+def test_a_service_that_is_stopped_leaves_its_group(terminal, topic):
+    terminal.run("produce", topic, stdin="a\n")
+    words = ["kafka", "consume", topic, "--group", topic, "-b", terminal.servers]
+    with running(*words) as consuming:
+        assert consuming.stdout.readline() == "a\n"
+        consuming.terminate()
+        assert consuming.wait(100) == 0
+    states = {row["group"]: row["state"] for row in terminal.rows("groups", "list")}
+    assert states[topic] == "Empty"  # and no member that is waited for
 
 
 def test_a_deleted_topic_ends_those_who_follow_it(terminal, topic):
