@@ -175,6 +175,7 @@ class _Creation:
             taken=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(taken)),
             source=self._source.folder,
             layout=self._source.layout,
+            timeline=self._source.timeline,
             partitions=partitions,
             bytes=sum(block[3] for block in stored) + sum(size for _, size, _ in values),
             new_bytes=self._new_bytes + new,

@@ -13,6 +13,10 @@ class NotABackupError(BackupError):
     """The folder holds something else than backups. Nothing in it was touched."""
 
 
+class NewerBackupError(BackupError):
+    """A newer version of this package has made it. It is as it was."""
+
+
 class BackupLockedError(BackupError):
     """Another process makes, prunes or restores there."""
 

@@ -6,10 +6,13 @@
     backups/20261123T140502Z.json a backup: its blocks, its values, what it was taken of
     blocks/20261123T140502Z.pack  the blocks of databases that came with this backup
     values/NAME.val               files of values, under the names that they have in the log
+    restores                      the number of the last timeline that a restore began
     unfinished/                   what a process is writing
 
 Everything is written under ``unfinished``, synced and renamed. What no backup names is left from a process
 that was killed: values are taken up by the next backup, everything else is deleted by it.
+
+The mark and each backup bear the number of their format, which is looked at before anything else.
 """
 
 from __future__ import annotations
@@ -24,19 +27,21 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from dafka.backup.errors import (
     BackupDamagedError,
     BackupError,
     BackupLockedError,
+    NewerBackupError,
     NoSuchBackupError,
     NotABackupError,
 )
 
 FORMAT = 1
-MARK, LOCK = "dafka-backup.json", "dafka-backup.lock"
+"""Of the mark and of a backup's file. A number goes up when older versions could not read what is written."""
+MARK, LOCK, RESTORES = "dafka-backup.json", "dafka-backup.lock", "restores"
 BACKUPS, BLOCKS, VALUES, UNFINISHED = "backups", "blocks", "values", "unfinished"
 _FOLDERS = (BACKUPS, BLOCKS, VALUES, UNFINISHED)
 _NAME = re.compile(r"(\d{8}T\d{6}Z)(?:-(\d+))?", re.ASCII)
@@ -65,6 +70,11 @@ class Manifest:
     """Values that were damaged or missing in the log already."""
     checked: int = 0
     """Which part of what was reused was read and compared; the next backup takes the next part."""
+    timeline: int = 0
+    """The timeline of what was backed up (:mod:`dafka.log.boot`)."""
+
+
+_FIELDS = {one.name for one in fields(Manifest)}
 
 
 class Repository:
@@ -151,7 +161,10 @@ class Repository:
         return None
 
     def read(self, name: str | None) -> Manifest:
-        """The backup of that name; None: the newest. Raises NoSuchBackupError and BackupDamagedError."""
+        """The backup of that name; None: the newest.
+
+        Raises NoSuchBackupError, NewerBackupError and BackupDamagedError.
+        """
         names = self.names()
         if not names:
             raise NoSuchBackupError(f"there is no backup in {self.folder} yet")
@@ -166,9 +179,13 @@ class Repository:
         try:
             with open(path, "rb") as file:
                 outer = json.loads(file.read())
+            if outer.get("format", FORMAT) != FORMAT:
+                raise NewerBackupError(_newer(path, f"format {outer['format']!r}"))
             inner = outer["backup"]
             if _digest(inner) != outer["sha256"]:
                 raise ValueError("its checksum does not match")
+            if strange := inner.keys() - _FIELDS:
+                raise NewerBackupError(_newer(path, f"the field {min(strange)!r}"))
             blocks = [
                 (str(digest), str(pack), int(at), int(size)) for digest, pack, at, size in inner["blocks"]
             ]
@@ -176,13 +193,15 @@ class Repository:
             return Manifest(**{**inner, "blocks": blocks, "values": values})
         except OSError as error:
             raise BackupError(f"{path} cannot be read: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BackupDamagedError(f"{path} is damaged: {error}; restore another backup") from None
 
     def write(self, manifest: Manifest) -> None:
         """From here on the backup exists."""
         inner = asdict(manifest)
-        content = json.dumps({"sha256": _digest(inner), "backup": inner}, separators=(",", ":")).encode()
+        content = json.dumps(
+            {"format": FORMAT, "sha256": _digest(inner), "backup": inner}, separators=(",", ":")
+        ).encode()
         with self.unfinished("backup") as path:
             _write_new(path, content)
             self.finish(path, BACKUPS, manifest.name + ".json")
@@ -229,6 +248,28 @@ class Repository:
         if stem <= last[0]:
             stem, number = last[0], last[1] + 1
         return stem if number == 1 else f"{stem}-{number}"
+
+    def begin_timeline(self, after: int) -> int:
+        """The number of a new timeline, above ``after`` and all that restores of these backups have begun.
+
+        Raises OSError if it cannot be noted, as where backups can only be read, and BackupDamagedError.
+        """
+        path = self.path(RESTORES)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        with open(os.open(path, flags, 0o600), "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # let go of when the file is closed
+            text = file.read(20).strip() or b"0"
+            if len(text) > 6 or not text.isdigit():
+                raise BackupDamagedError(
+                    f"{path} is damaged: it has the number of restores; write one into it that is higher, "
+                    "such as 1000"
+                )
+            number = max(int(text), after) + 1
+            file.seek(0)
+            file.write(b"%d\n" % number)
+            file.flush()
+            os.fsync(file.fileno())
+        return number
 
     def free_bytes(self) -> int:
         return shutil.disk_usage(self.folder).free
@@ -277,6 +318,10 @@ def _write_new(path: str, content: bytes) -> None:
 
 def _digest(inner: object) -> str:
     return hashlib.sha256(json.dumps(inner, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _newer(path: str, what: str) -> str:
+    return f"{path} was made by a newer version of dafka ({what}): upgrade dafka to use it"
 
 
 def _not_written(folder: str, error: OSError) -> str:

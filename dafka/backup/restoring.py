@@ -17,11 +17,18 @@ from crc32c import crc32c
 
 from dafka.backup import blocks
 from dafka.backup.checking import damage
-from dafka.backup.errors import BackupDamagedError, BackupError, BackupLockedError, RestoreTargetError
+from dafka.backup.errors import (
+    BackupDamagedError,
+    BackupError,
+    BackupLockedError,
+    NewerBackupError,
+    RestoreTargetError,
+)
 from dafka.backup.repository import VALUES, Manifest, Repository, open_new, sync
 from dafka.log import LogLockedError
 from dafka.log.boot import note_restored
 from dafka.log.layout import DATABASE
+from dafka.log.limits import LAYOUT
 from dafka.log.lock import LOCK_NAME, FolderLock
 from dafka.log.values import VALUES as LOG_VALUES
 
@@ -46,6 +53,11 @@ def restore(
     data = os.path.abspath(data)
     repository = Repository(folder)
     manifest = repository.read(name)
+    if manifest.layout > LAYOUT:
+        raise NewerBackupError(
+            f"the backup {manifest.name} is of a log with layout {manifest.layout}, and this version of "
+            f"dafka reads layout {LAYOUT}: upgrade dafka to restore it"
+        )
     _refuse_used(data)
     work = data + SUFFIX
     try:
@@ -132,8 +144,21 @@ def _fill(
     else:
         sync(values)
     _put(part, os.path.join(work, DATABASE), blocks.read(repository, manifest.blocks))
-    note_restored(work)
+    timeline = _begin_timeline(repository, manifest, say)
+    note_restored(work, timeline, timeline - manifest.timeline)
     sync(work)
+
+
+def _begin_timeline(repository: Repository, manifest: Manifest, say: Callable[[str], object]) -> int:
+    """The number of the history that begins with this restore."""
+    try:
+        return repository.begin_timeline(manifest.timeline)
+    except OSError as error:
+        say(
+            f"it cannot be noted in {repository.folder} that this is a restore ({error.strerror}): the next "
+            "one gets the same leader epochs, so let no client use both"
+        )
+        return manifest.timeline + 1
 
 
 def _is_there(path: str, size: int, checksum: int) -> bool:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from dafka.backup.errors import BackupError
 from dafka.log import NotALogError
+from dafka.log.boot import timeline
 from dafka.log.layout import DATABASE, opening_error, read_layout, refuse_foreign
 from dafka.log.limits import BUSY_SECONDS
 from dafka.log.partition import PARTITION_TAG
@@ -49,6 +50,7 @@ class Source:
         if layout is None:
             raise NotALogError(self.folder, f"{self.folder} is not a log: there is nothing in it")
         self.layout = layout
+        self.timeline = timeline(self.folder)
         path = quote(os.path.join(self.folder, DATABASE))
         self._connection = sqlite3.connect(
             f"file:{path}?mode=ro", uri=True, isolation_level=None, timeout=BUSY_SECONDS

@@ -10,7 +10,7 @@ import click
 
 from dafka.backup.checking import check
 from dafka.backup.creating import create as create_backup
-from dafka.backup.errors import BackupDamagedError
+from dafka.backup.errors import BackupDamagedError, NewerBackupError
 from dafka.backup.pruning import prune as prune_backups
 from dafka.backup.repository import Manifest, Repository
 from dafka.backup.restoring import restore as restore_backup
@@ -63,14 +63,15 @@ def create(data: str, folder: str, check_all: bool, as_json: bool) -> None:
 def list_backups(folder: str, as_json: bool) -> None:
     """List the backups in the folder BACKUP, the oldest first.
 
-    The exit status is 1 if the list of one is damaged: it is told, and the others are listed.
+    The exit status is 1 if the list of one is damaged, or a newer version's: it is told, and the others are
+    listed.
     """
     repository = Repository(folder)
     rows, damages = [], []
     for name in repository.names():
         try:
             rows.append(_row(repository.read(name)))
-        except BackupDamagedError as error:
+        except (BackupDamagedError, NewerBackupError) as error:
             damages.append(str(error))
     show(rows, as_json, ["name", "taken", "source", "partitions", "bytes", "new_bytes"])
     for damage in damages:
@@ -151,6 +152,7 @@ def _row(made: Manifest) -> dict[str, Any]:
         "bytes": made.bytes,
         "new_bytes": made.new_bytes,
         "values": len(made.values),
+        "timeline": made.timeline,
     }
 
 

@@ -6,7 +6,9 @@ Linux gives each boot an id, which is noted in the log's folder when the log is 
 synced: a note that is missing or old after a power cut says just as well that the machine went down.
 
 A folder that was restored from a backup says so until whoever opens it has forgotten it: readers may know
-records that came after the backup.
+records that came after the backup. It also says, for ever, in which timeline it is. As with PostgreSQL's,
+what is written after a restore is another history than what was written after the backup elsewhere, and each
+restore begins one that has a number above all others of these backups.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from contextlib import suppress
 
 NOTE_NAME = "dafka.boot"
 RESTORED_NAME = "dafka.restored"
+TIMELINE_NAME = "dafka.timeline"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -45,21 +48,40 @@ def note_boot(folder: str) -> None:
             file.write(_read(_BOOT_ID) or b"")
 
 
-def note_restored(folder: str) -> None:
-    """Note in ``folder`` that it is a backup's content."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    os.close(os.open(os.path.join(folder, RESTORED_NAME), flags, 0o600))
+def note_restored(folder: str, timeline: int = 1, ahead: int = 1) -> None:
+    """Note in ``folder`` that it is a backup's content, in a timeline that is ``ahead`` of the backup's."""
+    for name, number in ((RESTORED_NAME, ahead), (TIMELINE_NAME, timeline)):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        with open(os.open(os.path.join(folder, name), flags, 0o600), "wb") as file:
+            file.write(b"%d\n" % number)
+            file.flush()
+            os.fsync(file.fileno())
 
 
-def was_restored(folder: str) -> bool:
-    """Whether that was noted, and not forgotten."""
-    return os.path.lexists(os.path.join(folder, RESTORED_NAME))
+def restored_ahead(folder: str) -> int:
+    """By how many timelines, if that was noted and not forgotten; otherwise 0."""
+    if not os.path.lexists(os.path.join(folder, RESTORED_NAME)):
+        return 0
+    return max(
+        _number(folder, RESTORED_NAME), 1
+    )  # a file without a number is from before there were timelines
+
+
+def timeline(folder: str) -> int:
+    """The timeline of what is in ``folder``: 0 unless it was restored and opened since."""
+    return max(_number(folder, TIMELINE_NAME) - restored_ahead(folder), 0)
 
 
 def forget_restored(folder: str) -> None:
     """Forget it. If that fails it is found again next time."""
     with suppress(OSError):
         os.unlink(os.path.join(folder, RESTORED_NAME))
+
+
+def _number(folder: str, name: str) -> int:
+    """The number in a note; 0 if there is none."""
+    text = _read(os.path.join(folder, name)) or b""
+    return int(text) if len(text) < 7 and text.isdigit() else 0
 
 
 def _read(path: str) -> bytes | None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import diskcache
 
-from dafka.log.boot import NOTE_NAME
+from dafka.log.boot import NOTE_NAME, RESTORED_NAME, TIMELINE_NAME
 from dafka.log.errors import DamagedError, LogOpenError, LogVersionError, NotALogError
 from dafka.log.limits import BUSY_SECONDS, LAYOUT
 from dafka.log.lock import LOCK_NAME
@@ -28,6 +28,8 @@ PARTS = (
     DATABASE + "-journal",
     LOCK_NAME,
     NOTE_NAME,
+    RESTORED_NAME,
+    TIMELINE_NAME,
     VALUES,
     TIDY_NAME,
 )

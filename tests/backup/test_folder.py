@@ -21,15 +21,16 @@ from dafka.backup.errors import (
     BackupDamagedError,
     BackupError,
     BackupLockedError,
+    NewerBackupError,
     NoSuchBackupError,
     NotABackupError,
 )
 from dafka.backup.pruning import prune
-from dafka.backup.repository import FORMAT, MARK, Repository
+from dafka.backup.repository import BACKUPS, FORMAT, MARK, Repository, _digest
 from dafka.backup.restoring import restore
 from dafka.backup.source import Source
 from dafka.log import Log, LogError, NotALogError
-from dafka.log.limits import FILE_BYTES
+from dafka.log.limits import FILE_BYTES, LAYOUT
 
 
 def test_what_is_restored_is_what_was_there_octet_by_octet(data: str, folder: str, tmp_path: Path) -> None:
@@ -294,6 +295,43 @@ def test_backups_of_a_newer_version_are_refused(data: str, folder: str) -> None:
     (Path(folder) / MARK).write_text("{")
     with pytest.raises(BackupDamagedError):
         Repository(folder)
+
+
+@pytest.mark.parametrize("change", ["format", "field", "layout"])
+def test_a_backup_of_a_newer_version_asks_for_an_upgrade_and_is_not_damaged(
+    data: str, folder: str, tmp_path: Path, change: str
+) -> None:
+    made = create(data, folder)
+    path = Path(folder) / BACKUPS / f"{made.name}.json"
+    outer = json.loads(path.read_text())
+    if change == "format":
+        outer = {"format": FORMAT + 1, "seal": "of another kind"}
+    elif change == "field":
+        outer["backup"]["compressed"] = "zstd"
+    else:
+        outer["backup"]["layout"] = LAYOUT + 1
+    if change != "format":
+        outer["sha256"] = _digest(outer["backup"])
+    path.write_text(json.dumps(outer))
+    before = {path: path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+    with pytest.raises(NewerBackupError, match="upgrade dafka"):
+        restore(folder, str(tmp_path / "target"))
+    if change != "layout":  # a log of this version may be backed up behind it
+        for use in (lambda: create(data, folder), lambda: prune(Repository(folder), 1)):
+            with pytest.raises(NewerBackupError, match="newer version of dafka"):
+                use()
+    assert {path: path.read_bytes() for path in before} == before
+    assert not (tmp_path / "target").exists()
+
+
+def test_a_backup_from_before_formats_had_a_number_is_read(data: str, folder: str, tmp_path: Path) -> None:
+    made = create(data, folder)
+    path = Path(folder) / BACKUPS / f"{made.name}.json"
+    inner = json.loads(path.read_text())["backup"]
+    del inner["timeline"]
+    path.write_text(json.dumps({"sha256": _digest(inner), "backup": inner}))
+    assert restore(folder, str(tmp_path / "target")) == made
+    expect_undamaged(tmp_path / "target")
 
 
 def test_backups_that_are_not_there_are_named(data: str, folder: str, tmp_path: Path) -> None:

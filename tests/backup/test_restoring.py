@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,13 @@ from log.expecting import expect_undamaged
 from dafka.backup import blocks
 from dafka.backup.creating import create
 from dafka.backup.errors import (
+    BackupDamagedError,
     BackupLockedError,
     RestoreTargetError,
 )
+from dafka.backup.repository import RESTORES, Repository
 from dafka.backup.restoring import SUFFIX, restore
+from dafka.log import boot
 from dafka.log.lock import FolderLock
 
 
@@ -50,6 +55,55 @@ def test_what_comes_to_the_place_of_a_restore_meanwhile_stays(
     with pytest.raises(RestoreTargetError):
         restore(folder, str(target))
     assert os.listdir(target) == ["mine"]
+
+
+def test_each_restore_begins_a_timeline_above_all_others(data: str, folder: str, tmp_path: Path) -> None:
+    """A tree of restores: each knows how far it is ahead of what was backed up, and none is like another."""
+
+    def restored(name: str, backup: str) -> tuple[int, int]:
+        restore(folder, str(tmp_path / name), backup)
+        return boot.timeline(str(tmp_path / name)), boot.restored_ahead(str(tmp_path / name))
+
+    first = create(data, folder).name
+    assert restored("a", first) == (0, 1) and restored("b", first) == (0, 2)
+    again = create(str(tmp_path / "b"), folder)
+    assert again.timeline == 0, "no broker has opened it yet"
+    boot.forget_restored(str(tmp_path / "b"))  # as a broker does that has opened it
+    of_b = create(str(tmp_path / "b"), folder)
+    assert of_b.timeline == 2
+    assert restored("c", of_b.name) == (2, 1)  # the third restore
+    assert restored("d", first) == (0, 4)
+    boot.forget_restored(str(tmp_path / "c"))
+    elsewhere = str(tmp_path / "elsewhere")
+    create(str(tmp_path / "c"), elsewhere)
+    restore(elsewhere, str(tmp_path / "e"))
+    assert boot.restored_ahead(str(tmp_path / "e")) == 1 and boot.timeline(str(tmp_path / "e")) == 3
+
+
+def test_restores_at_once_have_numbers_of_their_own(data: str, folder: str) -> None:
+    create(data, folder)
+    repository = Repository(folder)
+    with ThreadPoolExecutor(8) as pool:
+        numbers = list(pool.map(lambda _: repository.begin_timeline(0), range(40)))
+    assert sorted(numbers) == list(range(1, 41))
+    (Path(folder) / RESTORES).write_text("many")
+    with pytest.raises(BackupDamagedError, match="the number of restores"):
+        repository.begin_timeline(0)
+
+
+def test_backups_that_can_only_be_read_are_restored_and_it_is_told(
+    data: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(data, folder)
+
+    def refuse(self: Repository, after: int) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Repository, "begin_timeline", refuse)
+    said: list[str] = []
+    restore(folder, str(tmp_path / "target"), say=said.append)
+    assert boot.restored_ahead(str(tmp_path / "target")) == 1
+    assert len(said) == 1 and "let no client use both" in said[0]
 
 
 def test_an_empty_folder_is_filled(data: str, folder: str, tmp_path: Path) -> None:

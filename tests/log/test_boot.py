@@ -56,3 +56,14 @@ def test_where_the_system_has_no_boot_id_nothing_is_noted(booted: Path, folder: 
     assert boot.boot_id() is None
     assert not boot.rebooted(folder)
     assert not Path(folder, boot.NOTE_NAME).exists()
+
+
+@pytest.mark.parametrize("note", ["", "x", "-1", "9" * 20])
+def test_a_restore_whose_note_has_no_number_is_one_timeline_ahead(folder: str, note: str) -> None:
+    assert (boot.timeline(folder), boot.restored_ahead(folder)) == (0, 0)
+    boot.note_restored(folder, 7, 3)
+    assert (boot.timeline(folder), boot.restored_ahead(folder)) == (4, 3)
+    Path(folder, boot.RESTORED_NAME).write_text(note)  # an empty one is of an older version
+    assert (boot.timeline(folder), boot.restored_ahead(folder)) == (6, 1)
+    boot.forget_restored(folder)
+    assert (boot.timeline(folder), boot.restored_ahead(folder)) == (7, 0)

@@ -31,7 +31,7 @@ from dafka.broker.topics.table import Partition, Topic
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
 from dafka.log import LOST_TABLE, Log, shapes
-from dafka.log.boot import forget_restored, was_restored
+from dafka.log.boot import forget_restored, restored_ahead
 
 RESTORED = 1000
 """By how much the epoch goes up after a restore: more often no machine goes down between two backups."""
@@ -68,11 +68,11 @@ class LeaderEpochs:
         lost = len(log.table(LOST_TABLE)) > 0
         down = boot is None or table.get("boot") != boot
         self.current = 0 if known is None else int(known)
-        restored = was_restored(log.path)
-        self.restored = restored
+        restored = restored_ahead(log.path)
+        self.restored = restored > 0
         """Whether the folder is a backup's, and this is its first broker."""
         if not fresh and (lost or down or restored):
-            self.current = min(self.current + (RESTORED if restored else 1), _LARGEST)
+            self.current = min(self.current + (RESTORED * restored or 1), _LARGEST)
         if known != self.current or down:
             writer.put_and_wait({(_TERM, "current"): self.current, (_TERM, "boot"): boot or ""})
             log.space.checkpoint()  # which syncs the disk

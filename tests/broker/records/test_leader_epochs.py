@@ -340,3 +340,24 @@ def test_who_has_read_what_came_after_a_backup_is_told_where_the_restored_record
         client = Client(broker)
         client.produce("t", b"new")
         assert epochs(client)[-1] == (3, epoch + RESTORED)
+
+
+def test_two_brokers_that_were_restored_from_one_backup_never_lead_in_the_same_epoch(tmp_path: Path) -> None:
+    data, backups = (str(tmp_path / name) for name in ("data", "backups"))
+    with Broker(data) as broker:
+        client = Client(broker)
+        client.create("t")
+        client.produce("t", b"kept")
+        epoch = current(client)
+        create(data, backups)
+    for number in (1, 2):
+        restore(backups, str(tmp_path / f"restored-{number}"))
+        with Broker(str(tmp_path / f"restored-{number}")) as broker:
+            client = Client(broker)
+            assert current(client) == epoch + number * RESTORED
+            for _ in range(3 - number):  # the first one writes more
+                client.produce("t", b"%d" % number)
+            for known in range(epoch, epoch + number * RESTORED, RESTORED):
+                assert end_of(client, known) == EpochEnd(None, epoch, 1), (
+                    "a reader of another history goes back"
+                )
