@@ -142,6 +142,7 @@ class EmbeddedCalls(BrokerInterface):
         max_bytes: int,
         read_committed: bool = False,
         stored: bool = False,
+        counted: bool = True,
     ) -> dict[TopicPartition, Fetched]:
         # Written out: for small fetches passing on arguments of any kind costs 7 %.
         self._lifecycle.check()
@@ -152,7 +153,10 @@ class EmbeddedCalls(BrokerInterface):
             max_bytes=max_bytes,
             read_committed=read_committed,
             stored=stored,
+            counted=counted,
         )
+
+    count_fetched = _by_records.answers(RecordCalls.count_fetched)
 
     watch = _by_records.answers(RecordCalls.watch)
     list_offsets = _by_records.answers(RecordCalls.list_offsets)

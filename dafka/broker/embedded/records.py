@@ -216,6 +216,7 @@ class RecordCalls(RecordInterface):
         max_bytes: int,
         read_committed: bool = False,
         stored: bool = False,
+        counted: bool = True,
     ) -> dict[TopicPartition, Fetched]:
         fetch = Fetch(
             self._log,
@@ -235,12 +236,15 @@ class RecordCalls(RecordInterface):
         finally:
             self._fetches.discard(fetch)
             self._lifecycle.check()
-        traffic = self.traffic
-        traffic.records += fetch.records
-        traffic.octets += fetch.octets
-        if not fetch.waited:
-            traffic.fetches.add(time.monotonic() - began)
+        if counted:
+            self.count_fetched(fetch.records, fetch.octets)
+        if fetch.found_enough:
+            self.traffic.fetches.add(time.monotonic() - began)
         return answer
+
+    def count_fetched(self, records: int, octets: int) -> None:
+        self.traffic.records += records
+        self.traffic.octets += octets
 
     def watch(self) -> Watch:
         return Watch(self._topics)

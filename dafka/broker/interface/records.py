@@ -74,7 +74,9 @@ class Fetched(NamedTuple):
     aborted transactions among the records, for those readers only.
 
     ``diverging`` is there, and no batches, if the records of the reader's ``last_epoch`` end before the
-    offset: the largest epoch up to that one, and the end of its records."""
+    offset: the largest epoch up to that one, and the end of its records.
+
+    ``records`` is the number of records in the batches; a broker over TCP does not count them."""
 
     error: Error | None
     high_watermark: int
@@ -83,6 +85,7 @@ class Fetched(NamedTuple):
     last_stable_offset: int = -1
     aborted: Sequence[tuple[int, int]] = ()
     diverging: tuple[int, int] | None = None
+    records: int = 0
 
 
 class ListedOffset(NamedTuple):
@@ -168,6 +171,7 @@ class RecordInterface(ABC):
         max_bytes: int,
         read_committed: bool = False,
         stored: bool = False,
+        counted: bool = True,
     ) -> dict[TopicPartition, Fetched]:
         """Read batches; waits until there are ``min_bytes``, or an error, for at most ``max_wait`` seconds.
 
@@ -175,11 +179,16 @@ class RecordInterface(ABC):
         read in the order given until ``max_bytes`` are reached; the first batch of all comes whatever its
         size. With ``read_committed`` nothing is read from the last stable offset on, and the answer names the
         aborted transactions. With ``stored`` a broker of this process may have
-        :class:`dafka.log.StoredBatches` among the batches.
+        :class:`dafka.log.StoredBatches` among the batches. A caller that may throw away what it gets says
+        that it is not ``counted``, and :meth:`count_fetched` what it has used.
 
         Errors: UnknownTopicOrPartitionError, OffsetOutOfRangeError, KafkaStorageError
         (unreadable), CorruptRecordError (damaged on disk), FencedLeaderEpochError, UnknownLeaderEpochError.
         """
+
+    def count_fetched(self, records: int, octets: int) -> None:
+        """What was read has been given to a client. A broker that keeps no such figures ignores it."""
+        return
 
     def watch(self) -> PartitionWatch:
         """A watch without partitions. Only for a broker of this process."""

@@ -75,7 +75,17 @@ _content = itemgetter(2)
 class _Reading:
     """How far a fetch has come in one partition."""
 
-    __slots__ = ("aborted", "batches", "diverging", "error", "limit", "offset", "partition", "refused")
+    __slots__ = (
+        "aborted",
+        "batches",
+        "diverging",
+        "error",
+        "limit",
+        "offset",
+        "partition",
+        "records",
+        "refused",
+    )  # fmt: skip
 
     def __init__(self, partition: Partition | None, wanted: FetchFrom, epochs: LeaderEpochs) -> None:
         self.partition = partition
@@ -88,6 +98,7 @@ class _Reading:
         self.offset = wanted.offset
         self.limit = wanted.max_bytes
         self.batches: Sequence[bytes] = ()  # a list only if there are any: most partitions have none
+        self.records = 0  # in the offsets of the batches
         self.aborted: Collection[tuple[int, int]] = ()
         self.error: Error | None = None
 
@@ -115,6 +126,7 @@ class _Reading:
             producers.last_stable_offset(partition),
             tuple(self.aborted),
             self.diverging,
+            self.records,
         )
 
 
@@ -144,7 +156,8 @@ class Fetch:
         self._since_yield = 0
         self.records = 0
         """In the offsets of the answer's batches."""
-        self.waited = False
+        self.found_enough = False
+        """Whether it had not to wait."""
         self._failed = False
         self._misfits = 0  # partitions whose next batch did not fit
         self._pace = Pace()
@@ -159,8 +172,8 @@ class Fetch:
         """Read, wait until it is enough or ``max_wait`` seconds are over, and answer."""
         readings = self._readings
         self._read(readings.values())
+        self.found_enough = self._enough
         if not self._enough and max_wait > 0:
-            self.waited = True
             self._wait(time.monotonic() + max_wait)
         producers, paced = self._producers, self._pace.over(readings.items())
         if not self._enough or self._min_bytes <= 0:
@@ -271,6 +284,7 @@ class Fetch:
             if aborted:
                 reading.aborted = dict.fromkeys([*reading.aborted, *aborted])  # in their order
         reading.batches = [*reading.batches, *_without_empty(batches)]
+        reading.records += reading.offset - begin
         self.records += reading.offset - begin
         reading.limit -= size
         self._left -= size

@@ -62,6 +62,7 @@ class RemoteRecords(RecordInterface):
         max_bytes: int,
         read_committed: bool = False,
         stored: bool = False,
+        counted: bool = True,
     ) -> dict[TopicPartition, Fetched]:
         """See the interface; ``max_bytes`` counts for each of the brokers that are asked."""
         found = self._fetching.fetch(partitions, max_wait, min_bytes, max_bytes, read_committed)

@@ -255,12 +255,14 @@ def _fetch(
         answer, body = answered(0.0)
         repeated.end(answer, body)
         if fetch.is_enough([one for _, one in answer.partitions], request.min_bytes, request.max_bytes):
+            fetch.count(broker, answer)
             return framed(header.correlation, flexible, body)
         known, still = repeated.sleep()
         if known is not None:
             return framed(header.correlation, flexible, known)
         left = left if still is None else still
-    _, body = answered(left)
+    answer, body = answered(left)
+    fetch.count(broker, answer)
     return framed(header.correlation, flexible, body)
 
 

@@ -107,6 +107,12 @@ def fetch(
     return FetchAnswer(None, session.id, session.changes(answers))
 
 
+def count(broker: BrokerInterface, answer: FetchAnswer) -> None:
+    """The client gets this answer: what was read for it counts now, and once."""
+    given = [one for _, one in Pace().over(answer.partitions) if one.batches]
+    broker.count_fetched(sum(one.records for one in given), sum(sum(map(len, one.batches)) for one in given))
+
+
 def _octets(answers: Answers) -> int:
     return sum(len(batch) for _, one in Pace().over(answers) for batch in one.batches)
 
@@ -224,7 +230,7 @@ def _fetch(
 ) -> dict[TopicPartition, Fetched]:
     if not wanted:
         return {}
-    options = {"read_committed": request.read_committed, "stored": stored}
+    options = {"read_committed": request.read_committed, "stored": stored, "counted": False}
 
     def read(max_wait: float) -> dict[TopicPartition, Fetched]:
         return broker.fetch(

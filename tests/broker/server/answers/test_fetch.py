@@ -25,6 +25,7 @@ from kafka.errors import (
 from timing import until
 
 from dafka import Broker
+from dafka.broker import running
 from dafka.broker.server import limits
 from dafka.broker.server.budget import SMALLEST_SHARE, Budget
 from dafka.log import StoredBatches
@@ -148,6 +149,41 @@ def test_a_fetch_without_records_is_answered_empty_after_max_wait(client: Client
     answer = partition(wire.ask(fetch("topic", 0, wait=100), NEWEST_BY_NAME))
     assert (answer.error_code, answer.records) == (0, b"")
     assert time.monotonic() - begun >= 0.09
+
+
+def test_what_is_read_counts_once_and_only_if_the_client_gets_it(
+    broker: Broker, client: Client, wire: WireClient
+):
+    client.create("topic", 2)
+    client.produce("topic", b"a", b"b")
+    client.produce("topic", b"c", partition=1)
+    (core,) = (one.core for one in running.brokers() if one.owner is broker)
+    got, octets = 0, 0
+
+    def ask(*offsets, **options):
+        nonlocal got, octets
+        response = wire.ask(fetch("topic", *offsets, **options), NEWEST_BY_NAME)
+        batches = [one.records for topic in response.responses for one in topic.partitions if one.records]
+        got += sum(len(decode_batch(content).offsets) for part in batches for content in split_batches(part))
+        octets += sum(map(len, batches))
+        assert (core.traffic.records, core.traffic.octets) == (got, octets)
+        return response
+
+    ask(0, 0)
+    assert got == 3
+    for _ in range(3):
+        ask(0, 0, min_bytes=1 << 20, wait=20)  # read twice: at once, and when the time is over
+    assert got == 12
+    for _ in range(4):
+        ask(2, 1, wait=20)  # at the ends; from the third time on nothing is read
+    assert got == 12
+    session = ask(0, 1, session_epoch=0).session_id
+    assert got == 14
+    request = fetch("topic", session_id=session, session_epoch=1, min_bytes=1 << 20, wait=200)
+    request.topics = []
+    response = wire.ask(request, NEWEST_BY_NAME)  # reads again and again until the time is over
+    assert partition(response).records
+    assert core.traffic.records == 16
 
 
 def test_zstd_needs_version_10(client: Client, wire: WireClient):
