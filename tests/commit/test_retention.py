@@ -98,7 +98,7 @@ def test_a_partition_that_cannot_be_cleaned_keeps_no_other_from_it(
         assert first_sequences(store)["bad"] == 0
 
 
-def test_bounds_of_a_topic_that_are_none_are_refused(tower: Tower, tmp_path: Path) -> None:
+def test_invalid_bounds_of_a_topic_are_refused(tower: Tower, tmp_path: Path) -> None:
     for ms in (-5, 2**63):
         with pytest.raises(ValueError, match=f"retention_ms is .* from 0 to {2**63 - 1}.*not {ms}"):
             Store(tmp_path / "data", tower=tower, topic_retention={"t": Retention(ms=ms)})

@@ -58,7 +58,7 @@ def test_an_unexpected_error_fails_its_round_and_the_writer_goes_on(
     in_hub(check)
 
 
-def test_messages_that_are_none_fail_their_round_and_the_writer_goes_on(in_hub: Any) -> None:
+def test_invalid_messages_fail_their_round_and_the_writer_goes_on(in_hub: Any) -> None:
     def check(bench: Bench) -> None:
         partition, other = bench.partition(), bench.partition(b"other")
         outcomes: list[Exception | None] = []

@@ -35,7 +35,7 @@ def asked(where, path: str) -> socket.socket:
     return one
 
 
-def test_who_stops_reading_a_followed_topic_is_let_go(shared, monkeypatch):
+def test_a_browser_that_stops_reading_a_followed_topic_is_let_go(shared, monkeypatch):
     monkeypatch.setattr(limits, "SOCKET_SECONDS", 1.0)
     begun, ended, streaming = threading.Semaphore(0), threading.Semaphore(0), Desk.streaming
 

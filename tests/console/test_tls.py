@@ -77,7 +77,7 @@ def test_what_concerns_the_whole_broker_is_for_those_who_may_see_its_settings(op
     assert reader.get("/api/rates")["records_in"] is None
 
 
-def test_who_speaks_no_tls_is_disconnected(secured):
+def test_a_client_without_tls_is_disconnected(secured):
     host, port = secured.console.removeprefix("https://").rstrip("/").split(":")
     with socket.create_connection((host, int(port)), SECONDS) as plain:
         plain.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
@@ -88,7 +88,7 @@ def test_who_speaks_no_tls_is_disconnected(secured):
         assert b"200" not in received
 
 
-def test_who_never_finishes_the_handshake_keeps_nobody_out(authority, monkeypatch):
+def test_an_unfinished_handshake_keeps_nobody_out(authority, monkeypatch):
     monkeypatch.setattr(limits, "HANDSHAKE_SECONDS", 1.0)
     monkeypatch.setattr(limits, "CONNECTIONS", 4)
     signed = authority.sign("patient")

@@ -127,7 +127,7 @@ def test_python_is_not_let_in_with_a_wrong(walk: Walk, wrong: str, tmp_path) -> 
             attempt()
 
 
-def test_who_has_an_account_and_no_rights_may_nothing_and_it_is_in_the_audit_log(walk: Walk) -> None:
+def test_an_account_without_rights_may_do_nothing_and_it_is_in_the_audit_log(walk: Walk) -> None:
     bob = login(walk, sasl_plain_username="bob", bootstrap_timeout_ms=30_000)
     producer = KafkaProducer(**bob, max_block_ms=30_000)
     try:

@@ -41,7 +41,7 @@ def test_a_wait_ends_with_its_time_and_leaves_nothing_behind():
     assert flag._waiting == []
 
 
-def test_who_is_killed_while_it_waits_is_forgotten():
+def test_a_green_thread_that_is_killed_while_it_waits_is_forgotten():
     flag = Flag()
     dying, living = begun(flag.wait, 100), begun(flag.wait, 100)
     dying.kill()

@@ -67,7 +67,7 @@ def test_small_logs_leave_no_note(folder: Path):
 
 
 @pytest.mark.parametrize("strange", [b"", b"x" * 1000, b"-1"])
-def test_a_strange_note_is_none(filled: Path, strange: bytes):
+def test_a_strange_note_is_ignored(filled: Path, strange: bytes):
     (filled / TIDY_NAME).write_bytes(strange)
     with Log(filled):
         assert len(files(filled)) == 5

@@ -104,7 +104,7 @@ def test_a_stranger_who_knows_the_address_of_a_node_can_subscribe_to_nothing(fol
         assert not spy.poll(500)
 
 
-def test_who_is_taken_off_the_list_is_cut_off_and_the_others_go_on(folder):
+def test_a_node_that_is_taken_off_the_list_is_cut_off_and_the_others_go_on(folder):
     with (
         Tower(keys=of(folder, "tower")) as tower,
         Producer("t", tower=tower, keys=of(folder, "producer"), min_stores=0, **FAST) as producer,

@@ -172,7 +172,7 @@ def test_a_start_that_is_not_a_sequence_is_refused(number):
         Consumer(["hello"], tower=tower, start={"A" * 32: number})
 
 
-def test_a_framing_that_is_none_is_named():
+def test_an_unknown_framing_is_named():
     with Tower() as tower, pytest.raises(ValueError, match="framing is 'libdafka' or 'rfc46', not 'rfc'"):
         Consumer(["hello"], tower=tower, framing="rfc")
 

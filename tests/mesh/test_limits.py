@@ -152,7 +152,7 @@ def test_partitions_that_do_not_exist_hold_up_no_stream(tmp_path):
 
 
 @pytest.mark.parametrize("octets", [256, 4000])
-def test_who_subscribes_to_what_no_topic_can_be_is_cut_off(octets):
+def test_a_subscriber_to_an_impossible_topic_is_cut_off(octets):
     """Every octet of a subscription costs its publisher about fifty."""
     with Tower() as tower, Producer("hello", tower=tower, min_stores=0) as producer:
         endpoint = producer._node.endpoint

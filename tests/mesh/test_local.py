@@ -92,7 +92,7 @@ def test_what_is_put_while_items_are_taken_waits_for_the_next_round(queue):
     assert len(queue) == 1
 
 
-def test_who_waits_for_room_goes_on_when_the_queue_is_closed(queue, posted):
+def test_waiting_for_room_ends_when_the_queue_is_closed(queue, posted):
     for _ in range(10):
         queue.put(None, ITEM, 7)
     queue.when_clear(clear)

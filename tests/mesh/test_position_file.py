@@ -71,7 +71,7 @@ def test_one_consumer_at_a_time_has_the_file(path):
         (json.dumps({"version": 1, "positions": {PARTITION: True}}), "has the sequence True"),
     ],
 )
-def test_a_file_that_is_none_is_refused_and_left_alone(path, content, why):
+def test_an_invalid_file_is_refused_and_left_alone(path, content, why):
     path.write_text(content)
     for _ in range(2):
         with pytest.raises(PositionFileError, match=why):

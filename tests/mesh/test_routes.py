@@ -26,7 +26,7 @@ def test_a_message_goes_to_who_has_its_exact_topic_or_its_id_octet():
     assert one.receivers(b"Hhello") == []
 
 
-def test_who_has_subscribed_to_both_gets_it_once():
+def test_a_subscriber_to_both_gets_it_once():
     one, nodes = routes(both=[b"M", b"Mhello"], store=[b"M"])
     assert one.receivers(b"Mhello") == [nodes["both"], nodes["store"]]
     assert one.receivers(b"M") == [nodes["both"], nodes["store"]]
@@ -60,13 +60,13 @@ def test_a_prefix_is_there_as_long_as_a_node_has_it():
     assert (len(one), one.of(nodes["second"])) == (1, {b"H"})
 
 
-def test_who_joins_is_told_of_the_hellos_that_it_asks_for():
+def test_a_node_that_joins_is_told_of_the_hellos_that_it_asks_for():
     one, _ = routes(consumer=[b"Lone", b"Mhello"], store=[b"G", b"Wtwo"])
     assert one.attach(Greeter()) == [b"Lone", b"G"]
     assert one.attach(Node()) == []
 
 
-def test_who_asks_for_hellos_is_known_until_it_leaves():
+def test_a_node_that_asks_for_hellos_is_known_until_it_leaves():
     one, greeter = Routes(), Greeter()
     one.attach(greeter)
     assert one.greeters(b"Lsomebody") == one.greeters(b"G") == [greeter]

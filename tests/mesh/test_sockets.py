@@ -123,7 +123,7 @@ def test_frames_tell_where_they_came_from(pair):
     in_hub(talk)
 
 
-def test_nobody_who_listens_is_no_reason_to_wait(pair):
+def test_without_listeners_nothing_waits(pair):
     def talk() -> None:
         pair.subscriber.close()
         pair.publisher.send_messages([[b"x" * 1000] for _ in range(20_000)])

@@ -127,7 +127,7 @@ def test_under_its_own_address_a_node_says_what_is_not_a_stores(mesh: Mesh, forg
     assert mesh.hears(lambda: mesh.node.say(message), message) is not only_stores
 
 
-def test_who_proves_no_key_speaks_under_addresses_of_nobodys_key_where_the_list_has_such(mesh: Mesh):
+def test_a_node_that_proves_no_key_speaks_under_addresses_of_nobodys_key_if_the_list_has_such(mesh: Mesh):
     mine, others, ack = Head(PLAIN, TOPIC, 3), Head(mesh.other, TOPIC, 3), Ack(mesh.address, TOPIC, 3, PLAIN)
     plain = Peer(mesh.tower.addresses, address=PLAIN, keys=KeyFolder(str(mesh.folder), "plain").load())
     try:
@@ -178,7 +178,7 @@ def refused_by(endpoint: Endpoint) -> int:
     return endpoint._transport.subscriber.discarded.get("key", 0)  # type: ignore[attr-defined]
 
 
-def test_who_was_taken_off_the_list_is_not_listened_to_where_others_know_its_address(mesh: Mesh):
+def test_a_node_that_was_taken_off_the_list_is_not_listened_to_where_others_know_its_address(mesh: Mesh):
     """It has the pair that all nodes show; but it proves a key that is not on the list."""
     out = Voice(mesh.tower, KeyFolder(str(mesh.folder), "out"))
     try:
@@ -192,7 +192,7 @@ def test_who_was_taken_off_the_list_is_not_listened_to_where_others_know_its_add
         out.close()
 
 
-def test_who_is_not_a_store_cannot_make_itself_known_as_one(mesh: Mesh):
+def test_a_node_that_is_not_a_store_cannot_make_itself_known_as_one(mesh: Mesh):
     speakers = Speakers(Allowed(mesh.folder / "allowed"))
     node, store = (KeyFolder(str(mesh.folder), name).load().own.public for name in ("node", "store"))
     own = KeyFolder(str(mesh.folder), "node").address("own").encode()
@@ -259,7 +259,7 @@ def test_an_address_given_to_a_node_with_keys_must_be_its_own(tmp_path):
             assert producer.address == keys.address("pose") != keys.address("other")
 
 
-def test_who_is_refused_is_in_the_audit_log_once_for_each_kind(tmp_path, caplog):
+def test_refused_clients_are_in_the_audit_log_once_for_each_kind(tmp_path, caplog):
     folder = keys_in(tmp_path / "keys", plain=False)
     node = KeyFolder(str(folder), "node").load()
     speakers = Speakers(node.server.allows)

@@ -80,7 +80,7 @@ def test_a_folder_has_one_store_at_a_time(tower, tmp_path):
         {"retention_bytes": "x"},
     ],
 )
-def test_settings_that_are_none_are_named_and_leave_no_folder(tower, tmp_path, wrong):
+def test_invalid_settings_are_named_and_leave_no_folder(tower, tmp_path, wrong):
     with pytest.raises(ValueError, match=next(iter(wrong)).partition("_")[0]):
         Store(tmp_path / "db", tower=tower, **wrong)
     assert not (tmp_path / "db").exists()

@@ -106,7 +106,7 @@ def test_an_interface_may_be_given_by_its_name(transport: str):
         until(lambda: one.send(b"x") >= 0 and consumer.poll(0.1))
 
 
-def test_a_transport_that_is_none_is_refused():
+def test_an_unknown_transport_is_refused():
     with pytest.raises(ValueError, match="transport is 'libzmq' or 'zmtp', not 'tcp'"):
         Producer("hello", transport="tcp")
 

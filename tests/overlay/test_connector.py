@@ -127,7 +127,7 @@ def test_an_address_that_is_named_twice_is_connected_to_once():
     assert connector.tick(1.0) == [Open(THERE._replace(retry=1))]
 
 
-def test_who_has_connected_to_us_is_told_with_its_address_and_not_tried():
+def test_a_peer_that_has_connected_to_us_is_told_with_its_address_and_not_tried():
     connector = Connector()
     connector.accepted(7, "10.0.0.9", 50_000)
     (added,) = connector.hear(1.0, up(7))

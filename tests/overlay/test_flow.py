@@ -122,7 +122,7 @@ def test_what_waits_for_all_neighbours_together_is_bounded(monkeypatch):
     assert flow.waiting == 0
 
 
-def test_who_waits_for_too_much_that_was_under_way_is_left(monkeypatch):
+def test_a_neighbour_with_too_much_under_way_to_it_is_left(monkeypatch):
     monkeypatch.setattr("dafka.overlay.flow.QUEUES_OCTETS", 2 * limits.QUEUE_OCTETS)
     flow = linked()
     with pytest.raises(TooSlow, match="wait for all peers"):

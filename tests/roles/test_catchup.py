@@ -217,7 +217,7 @@ def test_fetches_under_way_share_half_of_the_room():
     assert sizes == [10, 3]
 
 
-def test_who_waits_for_credit_gets_it_in_turn():
+def test_waiters_for_credit_get_it_in_turn():
     role = knowing(3, room=1000, limits=LIMITS._replace(fetches=1))
     for number in range(3):
         role.receive(0.0, head(30, address(number)))

@@ -345,7 +345,7 @@ def claims(bench: Bench, rival: bytes, *, numbering: bool) -> None:
         (True, LOWER, True, True),
     ],
 )
-def test_who_goes_on_of_two_producers_of_a_partition(mine, rival, its, lost):
+def test_one_of_two_producers_of_a_partition_goes_on(mine, rival, its, lost):
     bench = Bench(STORE)
     if mine:
         bench.begin(end(3))

@@ -54,7 +54,7 @@ def test_those_that_nobody_answered_have_every_tenth_turn():
     assert turns(queue(*silent(100), *untried(100), *known(100)), 20) == "kukukukukskukukukuks"
 
 
-def test_who_waits_alone_has_every_turn():
+def test_a_single_waiter_has_every_turn():
     for kind in (known, untried, silent):
         assert turns(queue(*kind(25)), 25) == kind.__name__[0] * 25
 
@@ -64,7 +64,7 @@ def test_a_known_partition_may_lose_one_fetch():
     assert turns(queue(lost_twice, lost_once, *known(3)), 5) == "okkkt"
 
 
-def test_who_waits_no_longer_is_forgotten():
+def test_a_waiter_that_has_gone_is_forgotten():
     gone = [*known(1), *untried(1), *silent(1)]
     one = queue(*gone, follower("x"))
     for each in gone:

@@ -14,7 +14,7 @@ def known(*prefixes: bytes) -> KnownStores:
     return stores
 
 
-def test_whoever_wants_hellos_for_itself_is_a_store_and_one_of_ours_if_it_hears_trimmed():
+def test_a_node_that_wants_hellos_for_itself_is_a_store_and_one_of_ours_if_it_hears_trimmed():
     for prefixes in ([b"W" + OURS, b"T" + OURS], [b"T" + OURS, b"W" + OURS]):
         stores = known(*prefixes, b"W" + THEIRS, b"T" + CONSUMER, b"M", b"W", b"W" + b"x" * 256)
         assert stores.present == {OURS, THEIRS}

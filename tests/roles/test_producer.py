@@ -98,7 +98,7 @@ def test_a_producer_that_leaves_says_where_it_ends():
     assert producer(3).leave() == [Head(ME, TOPIC, 2)]
 
 
-def test_who_subscribes_to_its_heads_gets_one_at_once():
+def test_a_subscriber_to_its_heads_gets_one_at_once():
     for prefix in (b"H", b"M", b"H" + TOPIC, b"M" + TOPIC):
         role = producer(1, head_interval=1.0, min_stores=0)
         assert heads(role, 0.0, 20.0) == [1.0, 2.0, 4.0, 8.0, 16.0]

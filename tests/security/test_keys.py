@@ -92,7 +92,7 @@ def test_the_list_is_read_again_every_few_seconds(folder):
     assert not allowed(one) and allowed(two)
 
 
-def test_who_cannot_be_read_is_not_let_in_and_the_others_are(folder, caplog):
+def test_a_node_with_an_unreadable_key_is_not_let_in_and_the_others_are(folder, caplog):
     (folder / "allowed" / "bad.key").write_text("nothing\n")
     (folder / "allowed" / "worse.key").write_text('curve\n    public-key = "short"\n')
     allowed = Allowed(folder / "allowed")

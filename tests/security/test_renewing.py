@@ -29,7 +29,7 @@ def test_new_files_are_taken_up(tmp_path: Path, monkeypatch, caplog) -> None:
     assert renewed.context is not second
 
 
-def test_who_a_certificate_names_by_the_rules(tmp_path):
+def test_the_user_that_a_certificate_names_by_the_rules(tmp_path):
     signed = Authority(tmp_path).sign("server")
     shown = {"subject": ((("commonName", "alice"),),)}
     rules = Renewed(ServerTls(**signed._asdict(), principal_rules="RULE:CN=(a.*)/$1/U"))

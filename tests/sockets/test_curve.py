@@ -146,7 +146,7 @@ def test_a_stranger_of_libzmqs_hears_nothing(own):
         assert not in_hub(served.has_subscribers, b"secret")
 
 
-def test_who_is_taken_off_the_list_is_disconnected(monkeypatch):
+def test_a_peer_that_is_taken_off_the_list_is_disconnected(monkeypatch):
     monkeypatch.setattr(limits, "TEND_SECONDS", 0.02)
     known = {CLIENT.public}
     recorder = Recorder()

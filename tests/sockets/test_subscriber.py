@@ -312,7 +312,7 @@ def test_a_silent_publisher_is_asked_and_given_up(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("wrong", ["tcp://*:5", "ipc://here", "127.0.0.1:5555", "tcp://127.0.0.1:99999"])
-def test_an_endpoint_that_is_none_is_refused(wrong: str):
+def test_an_invalid_endpoint_is_refused(wrong: str):
     with subscriber(Recorder()) as made, pytest.raises(EndpointError):
         in_hub(made.connect, wrong)
 

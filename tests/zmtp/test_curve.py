@@ -144,7 +144,7 @@ def test_the_same_message_twice_is_never_the_same_octets():
     ],
     ids=["not on the list", "nobody is", "another server's key", "no key", "an old peer without keys"],
 )
-def test_who_does_not_come_in(one, other, cause):
+def test_clients_that_are_refused(one, other, cause):
     with pytest.raises(ProtocolError) as caught:
         shake_hands(one, other)
     assert caught.value.cause == cause

@@ -157,7 +157,7 @@ def test_lost_records_of_partitions_that_the_broker_does_not_write_are_only_note
         assert client.values("t", partition=1) == [b"message"]
 
 
-def test_whoever_is_killed_between_two_rounds_of_corrections_makes_the_others_at_the_next_start(
+def test_a_kill_between_two_rounds_of_corrections_leaves_the_others_to_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups = "a", "b", "c"

@@ -116,7 +116,7 @@ def test_a_join_that_does_not_suit_the_members_is_refused(members):
     assert members.join_refusal(request("sticky"), "consumer") is errors.InconsistentGroupProtocolError
 
 
-def test_who_leaves_is_named_once_and_pending_ids_go_at_once(members):
+def test_members_that_leave_are_named_once_and_pending_ids_go_at_once(members):
     members.add(member("a", "range"))
     members.add(member("b", "range", instance="i"))
     members.pending["p"] = 7.0
@@ -127,7 +127,7 @@ def test_who_leaves_is_named_once_and_pending_ids_go_at_once(members):
     assert not members.pending
 
 
-def test_who_is_missing_in_a_rebalance_is_absent_and_later_late(members):
+def test_a_member_that_misses_a_rebalance_is_absent_and_later_late(members):
     joined, absent, static = member("a", "r"), member("b", "r"), member("c", "r", instance="i")
     joined.join = print
     for one in (joined, absent, static):

@@ -15,7 +15,7 @@ USES = st.lists(st.tuples(st.floats(0, 30), st.floats(0, 5)), min_size=1, max_si
 
 
 @given(limit=LIMITS, uses=USES, begins=st.floats(0, 1e6))
-def test_who_waits_as_told_stays_below_twice_the_rate(limit, uses, begins):
+def test_a_user_that_waits_as_told_stays_below_twice_the_rate(limit, uses, begins):
     """Twice, because a large use is waited for as long as it takes beyond ten windows, and then forgotten."""
     rate, now, used = Rate(), begins, 0.0
     for amount, pause in uses:

@@ -190,7 +190,7 @@ def test_accounts_are_set_refused_and_found_alike(both: tuple[WireClient, WireCl
     compare("accounts of names", *(accounts(wire, "a", "nobody", "b", "b") for wire in both))
 
 
-def test_who_has_read_too_much_gets_nothing_in_another_connection(
+def test_a_user_that_has_read_too_much_gets_nothing_in_another_connection(
     both: tuple[WireClient, WireClient],
 ) -> None:
     """Ours has sent the records that were too many, because nothing else counted; Apache Kafka has not."""

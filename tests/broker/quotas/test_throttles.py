@@ -108,7 +108,7 @@ def test_names_cost_bounded_memory_and_debts_are_not_forgotten_for_new_ones(cloc
     assert len(one._used) == 3
 
 
-def test_who_owes_nothing_makes_room_for_new_ones(clock, monkeypatch):
+def test_users_without_debt_make_room_for_new_ones(clock, monkeypatch):
     monkeypatch.setattr(throttles, "THROTTLES_KEPT", 3)
     one = Throttles(Table({(("client-id", None),): {RATE: 100.0}}), clock)
     for number in range(50):

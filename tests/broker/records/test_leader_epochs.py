@@ -317,7 +317,9 @@ def test_our_consumer_without_a_reset_policy_raises_the_error_of_kafka_pythons(m
 # -- a folder that was restored -----------------------------------------------------------------
 
 
-def test_who_has_read_what_came_after_a_backup_is_told_where_the_restored_records_end(tmp_path: Path) -> None:
+def test_a_consumer_that_has_read_records_after_a_backup_is_told_where_the_restored_ones_end(
+    tmp_path: Path,
+) -> None:
     data, backups, restored = (str(tmp_path / name) for name in ("data", "backups", "restored"))
     with Broker(data) as broker:
         client = Client(broker)

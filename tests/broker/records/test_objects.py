@@ -35,7 +35,7 @@ def test_a_partition_that_is_written_is_few_objects_for_the_garbage_collector(cl
     assert collected_objects() - created < 3.2 * PARTITIONS + 1.1 * chunks
 
 
-def test_a_partition_in_a_fetch_session_is_none():
+def test_a_partition_in_a_fetch_session_is_not_an_object():
     with Broker(listen="127.0.0.1:0") as broker, WireClient(broker) as wire:
         wire.ask(topic_of("wide", IN_SESSION), 5)
         created = collected_objects()

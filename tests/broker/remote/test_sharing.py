@@ -115,7 +115,7 @@ def test_a_server_other_than_kafka_is_a_timeout_that_says_what_was_wrong(fake, a
     assert fake.brokers[0].connections < 10  # with pauses in between
 
 
-def test_who_has_to_say_who_it_is_says_how(fake):
+def test_clients_that_have_to_log_in_say_how(fake):
     for protocol in ("SASL_PLAINTEXT", "SASL_SSL"):
         with pytest.raises(KafkaConfigurationError, match=f"security_protocol='{protocol}'"):
             connect(address(fake), 100, security_protocol=protocol)

@@ -210,7 +210,7 @@ def test_messages_without_headers_follow_a_handshake_of_version_0(stranger):
 @pytest.mark.parametrize(
     "request_", [SaslHandshakeRequest(mechanism="PLAIN"), SaslAuthenticateRequest(auth_bytes=b"")]
 )
-def test_who_is_known_for_good_has_nothing_to_say_again(stranger, request_):
+def test_a_session_without_an_end_cannot_log_in_again(stranger, request_):
     log_in(stranger, "PLAIN", b"\0alice\0right")
     assert stranger.ask(request_, 1).error_code == IllegalSaslStateError.errno
     assert stranger.ask(MetadataRequest(topics=[]), 1).brokers

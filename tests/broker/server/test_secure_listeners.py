@@ -305,7 +305,7 @@ def test_of_too_many_handshakes_the_oldest_ends(broker, authority, monkeypatch):
         assert clients[1].recv(1) == b""
 
 
-def test_who_has_just_begun_a_handshake_is_not_ended_by_others(broker, authority, monkeypatch):
+def test_a_new_handshake_is_not_ended_by_others(broker, authority, monkeypatch):
     monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKES", 3)
     monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKE_LEAST_SECONDS", 60)
     host, port = broker.listeners["SSL"].split(":")

@@ -117,7 +117,7 @@ def test_a_file_that_ends_too_early_is_an_error_and_closed(stored):
     assert batches.descriptor < 0
 
 
-def test_who_closes_the_socket_ends_the_sending(stored):
+def test_closing_the_socket_ends_the_sending(stored):
     batches, _, _ = stored
     with connected() as (ours, _):
         green = gevent.spawn(send, ours, [b"head", batches], 4 + len(batches))

@@ -96,7 +96,7 @@ def test_a_refused_version_is_left_as_it_is() -> None:
 # -- on the wire -------------------------------------------------------------------------------------
 
 
-def test_who_has_produced_too_much_is_told_and_not_read_for_so_long(
+def test_a_client_that_has_produced_too_much_is_told_and_not_read_for_so_long(
     broker: Broker, client: Client, wire: WireClient
 ) -> None:
     client.create("topic")
@@ -111,7 +111,7 @@ def test_who_has_produced_too_much_is_told_and_not_read_for_so_long(
         assert other.ask(produce("topic", batch(LARGE)), 9).throttle_time_ms / 1000 > 2
 
 
-def test_who_has_read_too_much_is_told_and_not_read_for_so_long(
+def test_a_client_that_has_read_too_much_is_told_and_not_read_for_so_long(
     broker: Broker, client: Client, wire: WireClient
 ) -> None:
     client.create("topic")
@@ -126,7 +126,7 @@ def test_who_has_read_too_much_is_told_and_not_read_for_so_long(
     assert seconds(wire.ask, ApiVersionsRequest(), 0) >= told - 0.2
 
 
-def test_who_has_read_too_much_gets_nothing_in_another_connection_either(
+def test_a_user_that_has_read_too_much_gets_nothing_in_another_connection_either(
     broker: Broker, client: Client, wire: WireClient
 ) -> None:
     """And what it has read of its session is not lost. Nothing else was used, so the first had its batch."""
@@ -265,7 +265,7 @@ def test_an_address_connects_as_often_as_is_allowed(broker: Broker) -> None:
         connection.close()
 
 
-def test_who_has_much_computed_is_told(broker: Broker, client: Client, wire: WireClient) -> None:
+def test_a_client_that_takes_much_time_is_told(broker: Broker, client: Client, wire: WireClient) -> None:
     client.create("topic", 500)
     set_quota(broker, USER, **{REQUESTED: 0.01})
     ask = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="topic")])

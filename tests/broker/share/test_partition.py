@@ -159,7 +159,7 @@ def test_records_that_fail_are_delivered_in_ever_smaller_parts() -> None:
     assert take(partition, log=TENS[:1]) == [Acquired(0, 0, 5)]
 
 
-def test_who_leaves_gives_everything_back() -> None:
+def test_a_member_that_leaves_gives_everything_back() -> None:
     partition = SharePartition(0)
     take(partition, "a")
     take(partition, "b")

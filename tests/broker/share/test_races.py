@@ -108,7 +108,7 @@ def test_a_fetch_whose_connection_is_gone_takes_nothing(client: Client) -> None:
         ("delete_groups", ([GROUP],), (0, 2)),
     ],
 )
-def test_who_joins_while_offsets_are_changed_has_to_try_again(
+def test_a_member_that_joins_while_offsets_are_changed_has_to_try_again(
     client: Client,
     monkeypatch: pytest.MonkeyPatch,
     method: str,
@@ -147,7 +147,7 @@ def test_who_joins_while_offsets_are_changed_has_to_try_again(
     assert tuple(offsets) == again
 
 
-def test_who_is_not_a_member_reads_nothing_while_offsets_are_altered(client: Client) -> None:
+def test_others_than_members_read_nothing_while_offsets_are_altered(client: Client) -> None:
     member = joined(client)
     client.produce("jobs", b"a", b"b", b"c")
     assert acquired(member.fetch()) == [(0, 2, 1)]

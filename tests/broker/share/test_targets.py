@@ -23,7 +23,9 @@ def client() -> Iterator[Client]:
         yield client
 
 
-def test_who_joins_a_large_group_gets_its_partitions_at_once_computed_outside_of_the_hub(client, monkeypatch):
+def test_a_new_member_of_a_large_group_gets_its_partitions_at_once_computed_outside_of_the_hub(
+    client, monkeypatch
+):
     monkeypatch.setattr(group, "ASSIGNED_AT_ONCE", 0)
     computed: list[tuple[int, int]] = []
 

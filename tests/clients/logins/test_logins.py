@@ -98,7 +98,7 @@ def differences(client: str, broker: Secured, made: Files, at_once: int = AT_ONC
 
 
 @pytest.mark.parametrize("client", [one for one in ATTEMPTS if one not in ("java", "spark")])
-def test_who_is_let_in_and_what_the_others_are_told(
+def test_some_users_are_let_in_and_others_are_told_why_not(
     broker: Secured, made: Files, client: str, by_tcp: None
 ) -> None:
     if client == "kcat" and (missing := Kcat().missing()):

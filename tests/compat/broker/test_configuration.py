@@ -78,7 +78,7 @@ def test_what_has_no_effect_is_warned_of(conf):
         ('broker.peer-overflow-policy = "sometimes"', "'sometimes', not one of disconnect"),
     ],
 )
-def test_a_broker_conf_that_is_none_is_an_error_by_name(conf, text, what):
+def test_an_invalid_broker_conf_is_an_error_by_name(conf, text, what):
     conf(text)
     with pytest.raises(ConfigurationError, match=what) as caught:
         Configuration()

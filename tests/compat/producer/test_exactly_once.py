@@ -67,7 +67,7 @@ def test_offsets_of_a_consumer_that_the_group_has_lost_abort_the_transaction(tra
 @pytest.mark.parametrize(
     "group, error", [(5, TypeError), (ConsumerGroupMetadata("g", 3, "", None), ValueError)]
 )
-def test_groups_that_are_none(transactional, group, error):
+def test_invalid_groups(transactional, group, error):
     transactional.begin_transaction()
     with pytest.raises(error):
         transactional.send_offsets_to_transaction({}, group)

@@ -239,7 +239,7 @@ def test_what_comes_is_followed(client, shared, topic):
     assert event["records"][0]["value"]["text"] == "now" and event["skipped"] == 0
 
 
-def test_who_follows_a_topic_that_is_deleted_is_told(client, topic, caplog):
+def test_a_browser_that_follows_a_deleted_topic_is_told(client, topic, caplog):
     with client.open("GET", f"/api/topics/{topic}/follow") as stream:
         assert stream.readline() == b"event: following\n"
         assert client.ask("DELETE", f"/api/topics/{topic}").status == 200

@@ -66,7 +66,7 @@ def test_an_answer_to_get_heads_is_that_of_the_store_that_speaks_from_there(pict
     assert partition(picture)["end"] == 9
 
 
-def test_who_follows_and_what_is_trimmed(picture):
+def test_followers_and_trimmed_records(picture):
     picture.hear(Heard(1.0, Head(PARTITION, TOPIC, 9), None))
     picture.hear(Heard(1.0, Trimmed(CONSUMER, PARTITION, TOPIC, 3, STORE), AT_STORE))
     assert partition(picture)["first"] == 3 and not partition(picture)["followers"]
@@ -86,7 +86,7 @@ def test_a_broker_is_the_store_that_speaks_for_a_partition_without_a_producer():
     assert node(picture, OTHER)["process"] == "10.0.0.6:6000"
 
 
-def test_who_has_gone_is_shown_for_a_while_and_then_forgotten(picture, monkeypatch):
+def test_a_node_that_has_gone_is_shown_for_a_while_and_then_forgotten(picture, monkeypatch):
     picture.hear(Heard(1.0, Head(PARTITION, TOPIC, 9), None))
     picture.hear(Heard(1.0, Ack(PARTITION, TOPIC, 9, OTHER), AT_OTHER))
     picture.see(seen(b"W" + STORE, b"K" + PARTITION))

@@ -75,7 +75,7 @@ def test_an_address_that_is_left_while_its_connection_begins_is_not_peered_with(
     assert connector.peers() == []
 
 
-def test_who_waits_for_an_address_that_is_left_does_not_wait_on(make):
+def test_waiting_for_an_address_ends_when_it_is_left(make):
     endpoint = make()
     outcomes = []
     address = f"{LOOPBACK}:{free_port()}"
@@ -220,7 +220,7 @@ def test_statuses_tell_of_a_peer_that_comes_and_is_left(make):
     until(lambda: local.available == 4)
 
 
-def test_who_was_left_hears_that_its_peer_is_lost(two):
+def test_an_endpoint_that_was_left_hears_that_its_peer_is_lost(two):
     listener, connector = two
     statuses = listener.statuses()
     assert connector.unpeer(listener.id)
@@ -275,7 +275,7 @@ def test_once_peered_everybody_whom_the_peer_knows_gets_what_is_published(make):
     assert [one.get(timeout=WAIT).value for one in subscribers] == ["at once"] * 5
 
 
-def test_who_accepts_peers_waits_for_what_they_tell(make):
+def test_an_endpoint_that_accepts_peers_waits_for_what_they_tell(make):
     listener, far = make("127.0.0.1:0"), make("127.0.0.1:0")
     middle = make(peers=[far.address])
     assert middle.await_peer(far.id, timeout=WAIT)
@@ -304,7 +304,7 @@ def test_a_publisher_waits_until_a_subscription_is_known(make, versions):
     until(lambda: not connector.await_subscriber("/t/x", timeout=0))
 
 
-def test_who_waits_for_a_subscriber_is_told_of_the_end(two):
+def test_waiting_for_a_subscriber_ends_with_the_endpoint(two):
     listener, connector = two
     outcomes = []
     calls = [lambda: connector.await_subscriber("/t"), lambda: connector.await_subscriber("/t", listener.id)]

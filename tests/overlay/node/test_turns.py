@@ -21,7 +21,7 @@ from dafka.overlay.values import encode, types
 PEERS = 120
 
 
-def test_who_publishes_meanwhile_does_not_multiply_what_goes_on_in_later_turns(monkeypatch):
+def test_further_messages_do_not_multiply_the_work_of_later_turns(monkeypatch):
     posted, later, published = [], [], []
     monkeypatch.setattr(publishing, "in_later_turn", later.append)
     hub = SimpleNamespace(post=posted.append, turns=SimpleNamespace(elapsed=1.0))  # each turn is long already
@@ -90,7 +90,7 @@ def test_that_a_peer_is_left_is_not_told_later_than_it_is_so(monkeypatch):
     assert sum(map(len, published.carried)) == 2002
 
 
-def test_who_writes_meanwhile_does_not_multiply_what_a_store_does_in_later_turns(monkeypatch):
+def test_further_writes_do_not_multiply_a_stores_work_in_later_turns(monkeypatch):
     later = []
     with Endpoint() as endpoint:
         store = endpoint.attach_master("s")

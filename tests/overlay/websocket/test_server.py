@@ -311,7 +311,7 @@ def test_wss_with_a_foreign_client_and_ours():
             assert ours.get(PATIENCE).value == "ä" * 200_000
 
 
-def test_who_speaks_no_tls_is_refused_and_counted():
+def test_a_client_without_tls_is_refused_and_counted():
     with Endpoint() as endpoint:
         endpoint.listen_websocket("127.0.0.1:0", ssl_context=server_context())
         with closing(raw(endpoint)) as plain:

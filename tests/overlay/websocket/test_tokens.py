@@ -98,7 +98,7 @@ def test_the_header_is_read_as_rfc_6750_has_it():
 # -- on the wire ---------------------------------------------------------------------------------------
 
 
-def test_who_has_a_token_comes_in_and_others_do_not(endpoint, caplog):
+def test_clients_with_a_token_come_in_and_others_do_not(endpoint, caplog):
     with caplog.at_level(logging.INFO, "dafka"):
         assert comes_in(endpoint, TOKEN) and comes_in(endpoint, OTHER)
         assert not comes_in(endpoint, TOKEN + "x") and not comes_in(endpoint, None)

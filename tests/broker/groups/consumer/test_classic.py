@@ -88,7 +88,7 @@ def test_a_member_id_is_given_out_first_to_those_who_know_that(mixed):
     assert mixed.enter(told.member_id, require_known_member=True).error is None
 
 
-def test_who_was_removed_and_still_reads_stops_before_it_joins_again(mixed):
+def test_a_removed_member_that_still_reads_stops_before_it_joins_again(mixed):
     """Others have its partitions; a client that is told UNKNOWN_MEMBER_ID gives up what it reads."""
     owned = ConsumerProtocolSubscription(
         version=1, topics=["t"], user_data=b"", owned_partitions=[("t", [1])]

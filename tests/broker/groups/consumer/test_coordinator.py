@@ -86,13 +86,13 @@ def test_errors_are_answered_with_kafkas_words(topic):
     assert send(topic, "y", 1).error is UnknownMemberIdError
 
 
-def test_a_group_with_classic_members_is_no_such_group_to_others(topic):
+def test_others_do_not_find_a_group_with_classic_members(topic):
     topic.call("join_group", "g", JoinRequest("", 10.0, 10.0, "other", [("p", b"")]))
     assert join(topic, "x").error is GroupIdNotFoundError
     assert described(topic).error is GroupIdNotFoundError
 
 
-def test_who_is_refused_disturbs_no_classic_member(topic):
+def test_a_refused_member_disturbs_no_classic_one(topic):
     subscription = bytes(ConsumerProtocolSubscription(0, ["t"], b"").encode())
     joining = JoinRequest("", 10.0, 10.0, "consumer", [("range", subscription)])
     with ThreadPoolExecutor(1) as pool:

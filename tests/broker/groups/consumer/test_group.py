@@ -90,7 +90,7 @@ def test_a_partition_is_given_when_its_owner_has_released_it(table):
     assert table.numbers(y) == [3, 4, 5] and table.group.state_name == "Stable"
 
 
-def test_who_does_not_release_in_time_is_removed_and_others_get_its_partitions(table):
+def test_a_member_that_does_not_release_in_time_is_removed_and_others_get_its_partitions(table):
     x = table.join("x")
     y = table.join("y")
     table.send("x", x.epoch)
@@ -295,7 +295,7 @@ def test_offsets_of_partitions_that_a_member_kept_are_taken_with_an_older_epoch_
     assert refusal(first, 4) is StaleMemberEpochError  # it has it again, since later
 
 
-def test_who_joins_again_has_its_partitions_from_then_on(table):
+def test_a_member_that_joins_again_has_its_partitions_from_then_on(table):
     first = table.join("x").epoch
     again = table.join("x").epoch
     table.topics.extend("t", 7)
@@ -317,7 +317,7 @@ def test_the_target_of_a_large_group_comes_later_and_members_keep_what_they_have
     assert table.numbers(table.send("x", 1)) == [0, 1, 2]
 
 
-def test_who_takes_a_place_while_the_target_is_computed_gets_its_partitions(table, monkeypatch):
+def test_a_member_that_takes_a_place_while_the_target_is_computed_gets_its_partitions(table, monkeypatch):
     monkeypatch.setattr(group_module, "ASSIGNED_AT_ONCE", 0)
 
     def compute() -> None:

@@ -65,6 +65,6 @@ def test_a_partition_that_two_rows_have_is_one_members(topics):
     assert [sum(map(len, one.assigned.values())) for one in group.members.values()] == [3, 1]
 
 
-def test_who_was_to_give_something_up_has_its_time_again(topics):
+def test_a_member_that_was_to_give_something_up_has_its_time_again(topics):
     group = restored(topics, member(topics, "x", 0, 1, revoking=(2, 3)))
     assert group.members["x"].revoke_by == 60.0 and group.needs_target

@@ -60,7 +60,7 @@ def test_nothing_is_computed_that_is_not_due(targets):
     assert group.began == 0
 
 
-def test_who_waits_goes_on_when_a_target_is_there(targets):
+def test_waiting_members_go_on_when_a_target_is_there(targets):
     group = Many(1)
 
     def renew_and_wait() -> int:

@@ -96,7 +96,7 @@ def test_a_task_changes_hands_when_it_was_given_up():
     assert active(table.send("y", table.group.members["y"].epoch)) == sorted({0, 1, 2, 3} - set(kept))
 
 
-def test_who_does_not_give_up_in_time_is_removed():
+def test_a_member_that_does_not_give_up_in_time_is_removed():
     table = Table()
     x = table.join("x")
     table.join("y")

@@ -27,7 +27,7 @@ def test_tasks_are_shared_evenly_and_each_is_run_once():
     assert len({task for one in target.values() for task in each(one.active)}) == 7
 
 
-def test_who_stays_keeps_its_tasks():
+def test_members_that_stay_keep_their_tasks():
     before = assign_sticky(spec({}, {"m": "p", "n": "q"}, {"s": 6}))
     after = assign_sticky(spec(before, {"m": "p", "n": "q", "o": "r"}, {"s": 6}))
     assert counts(after) == [2, 2, 2]

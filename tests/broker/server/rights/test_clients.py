@@ -114,7 +114,7 @@ def test_rights_are_given_seen_and_taken_by_kafka_python(broker: Broker, admin: 
     consumer.close()
 
 
-def test_who_may_not_is_told_so_by_kafka_python(broker: Broker, admin: Any):
+def test_kafka_python_tells_of_missing_rights(broker: Broker, admin: Any):
     alice = admin_of(broker, "alice")
     with pytest.raises(ClusterAuthorizationFailedError):
         alice.describe_acls(EVERY)

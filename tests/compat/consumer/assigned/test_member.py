@@ -55,7 +55,9 @@ def test_every_record_is_read_once_whatever_the_members_do(
     assert len(numbers()) == len(expected)
 
 
-def test_who_keeps_partitions_goes_on_reading_and_hears_of_the_others_only(new_member: Members) -> None:
+def test_a_member_that_keeps_partitions_goes_on_reading_and_hears_of_the_others_only(
+    new_member: Members,
+) -> None:
     first, second = Recorder(name="first"), Recorder(name="second")
     one = new_member(listener=first, **NEW)
     join(one)

@@ -60,7 +60,7 @@ def test_a_folder_of_cas_does_as_well(make, ca, tmp_path):
     assert not peered(make, one, replace(one, cafile=None, capath=str(empty)))
 
 
-def test_who_cannot_be_trusted_is_refused(make, ca, tmp_path):
+def test_a_peer_that_cannot_be_trusted_is_refused(make, ca, tmp_path):
     known = of_a_ca(tmp_path, ca, "known.example")
     stranger = of_a_ca(tmp_path, trustme.CA(), "stranger.example")
     for here, there in ((known, stranger), (known, "anonymous"), (known, None), ("anonymous", None)):
@@ -89,7 +89,7 @@ def test_large_messages_and_many(make):
     assert values == [*range(2000), large, "last"]
 
 
-def test_who_says_nothing_holds_up_nobody(make):
+def test_a_silent_peer_holds_up_nobody(make):
     listener, connector = make("127.0.0.1:0", tls="anonymous"), make(tls="anonymous")
     host, _, port = listener.address.rpartition(":")
     with socket.create_connection((host, int(port))), socket.create_connection((host, int(port))) as garbage:
