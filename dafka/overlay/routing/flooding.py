@@ -11,6 +11,8 @@ The rules of Broker's developer guide ("Subscription Flooding"), with bounds:
   as long as it lives, and begins anew with a handshake.) A full mesh of n nodes exchanges (n - 1)^2 messages
   for a new filter, as in the guide.
 - A neighbour that has no such path left withdraws its word.
+- A new neighbour is told of all others at once. A word is written once for all who are told it, as long as it
+  is the same and no link of this node has ended since: the vector timestamp in it must be later than that.
 - When a link goes, both its ends flood a revocation with their logical time. It takes along all paths that
   led over the link and are older. Without it nodes would go on to tell each other of ever longer ways around,
   through each other, to a peer that is gone.
@@ -28,14 +30,14 @@ from dafka.overlay.filters import Filter, reduced
 from dafka.overlay.limits import ALL_FILTER_OCTETS, MOST_HOPS, MOST_PEERS
 from dafka.overlay.routing.demand import Demand
 from dafka.overlay.routing.leaves import Leaves
-from dafka.overlay.routing.outputs import Discovered, Output, Tell, Unreachable
-from dafka.overlay.routing.table import KnownPeer, Path, RoutingTable
+from dafka.overlay.routing.outputs import Discovered, Output, Tell, Unreachable, joined
+from dafka.overlay.routing.table import KnownPeer, Path, RoutingTable, Word
 from dafka.overlay.wire.handshake import Announcement
 from dafka.overlay.wire.leaves import Leaf
 from dafka.overlay.wire.routed import Revocation, Subscription, Withdrawal, encode_routed
 from dafka.protocol.errors import MalformedMessage
 
-_Word = tuple[Path | None, int]  # what a neighbour was told of a peer: the path, and the time of the filter
+_Said = tuple[Path | None, int]  # what a neighbour was told of a peer: the path, and the time of the filter
 
 
 class Flooding:
@@ -56,7 +58,8 @@ class Flooding:
         self._listed: tuple[Leaf, ...] = ()
         self._behind: frozenset[bytes] = frozenset()
         self.demand.replace((), self._filter)
-        self._told: dict[bytes, dict[bytes, _Word]] = {}
+        self._told: dict[bytes, dict[bytes, _Said]] = {}
+        self._ended = time  # when the last of its links did
         self._filter_octets = 0  # of all peers
 
     @property
@@ -103,17 +106,18 @@ class Flooding:
         self.clock += 1
         self._told[neighbour] = {self.me: (None, announced.time)}
         word = Subscription((neighbour,), (heard.clock,), heard.time, heard.filter, heard.leaves)
-        outputs = self._tell_own(neighbour)
+        told = self._tell_own(neighbour)
         for peer in self.table.peers:
             if peer != neighbour:
-                outputs += self._tell_some(peer, [neighbour])
-        return outputs + self._take(neighbour, word)
+                told += self._tell_some(peer, [neighbour])
+        return joined(told) + self._take(neighbour, word)
 
     def link_down(self, neighbour: bytes) -> list[Output]:
         """A neighbour is gone: all paths over it are."""
         if self._told.pop(neighbour, None) is None:
             return []
         self.clock += 1
+        self._ended = self.clock
         outputs = self._revoke(Revocation(self.me, self.clock, neighbour), None)
         behind = [peer for peer, known in self.table.peers.items() if neighbour in known.paths]
         for peer in behind:
@@ -144,7 +148,7 @@ class Flooding:
 
     def hear_revocation(self, neighbour: bytes, word: Revocation) -> list[Output]:
         if word.revoker == self.me:
-            self.clock = max(self.clock, word.time)
+            self.clock = self._ended = max(self.clock, word.time)
             if self.is_neighbour(word.hop):
                 return self._contradict()
         return self._revoke(word, neighbour)
@@ -182,7 +186,7 @@ class Flooding:
             self.discarded["too-much-filter"] += 1
             filter, leaves = (), ()
         self.demand.replace(known.filter, filter)
-        known.time, known.filter, known.leaves = word.time, filter, leaves
+        known.time, known.filter, known.leaves, known.word = word.time, filter, leaves, None
         outputs = self.leaves.put(peer, leaves)
         self._filter_octets += self._octets_of(peer, known)
         return outputs
@@ -204,13 +208,14 @@ class Flooding:
         It is told again at a later time, and with it everything that was told over it.
         """
         self.clock += 1
+        self._ended = self.clock
         outputs: list[Output] = []
         for neighbour, told in self._told.items():
             told.clear()
             outputs += self._tell_own(neighbour)
         for peer in self.table.peers:
             outputs += self._tell_some(peer, self._told)
-        return outputs
+        return joined(outputs)
 
     def _lost(self, peers: list[bytes]) -> list[Output]:
         """Paths to these peers are gone. Those without any are forgotten."""
@@ -241,22 +246,34 @@ class Flooding:
 
     def _tell_some(self, peer: bytes, neighbours: Iterable[bytes]) -> list[Output]:
         known = self.table.peers[peer]
+        best = known.best()
         outputs: list[Output] = []
-        encoded: dict[Path, bytes] = {}
         for neighbour in neighbours:
             if neighbour == peer:
                 continue
             told = self._told[neighbour]
-            path = known.best(avoiding=neighbour)
+            path = best if best is None or neighbour not in best.hops else known.best(avoiding=neighbour)
             if path is None or len(path.hops) >= MOST_HOPS:
                 if told.pop(peer, None) is not None:
                     outputs.append(Tell(neighbour, encode_routed(Withdrawal(peer))))
-            elif told.get(peer) != (path, known.time):
-                told[peer] = path, known.time
-                if path not in encoded:
-                    encoded[path] = self._encode(path, known)
-                outputs.append(Tell(neighbour, encoded[path]))
+                continue
+            was = told.get(peer)
+            if was is None or was != (path, known.time):
+                word = self._word(path, known)
+                told[peer] = word.said
+                outputs.append(Tell(neighbour, word.octets))
         return outputs
+
+    def _word(self, path: Path, known: KnownPeer) -> Word:
+        """What neighbours are told of a peer: the same octets for all of them, as long as nothing changes.
+
+        The time of this node in them must be later than the end of any of its links.
+        """
+        word = known.word
+        if word is None or word.said != (path, known.time) or word.clock < self._ended:
+            word = Word((path, known.time), self.clock, self._encode(path, known))
+            known.word = word
+        return word
 
     def _tell_anew(self) -> list[Output]:
         self.clock += 1

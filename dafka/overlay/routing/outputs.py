@@ -66,3 +66,15 @@ class Unreachable(NamedTuple):
 
 
 Output = Tell | Relay | ToLeaf | Deliver | DeliverMany | Discovered | Unreachable
+
+
+def joined(outputs: list[Output]) -> list[Output]:
+    """The same, with all that one neighbour is told in one :class:`Tell`."""
+    words: dict[bytes, list[bytes]] = {}
+    others: list[Output] = []
+    for output in outputs:
+        if isinstance(output, Tell):
+            words.setdefault(output.neighbour, []).append(output.octets)
+        else:
+            others.append(output)
+    return [*(Tell(neighbour, b"".join(octets)) for neighbour, octets in words.items()), *others]

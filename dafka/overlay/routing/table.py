@@ -24,10 +24,18 @@ class Path(NamedTuple):
     times: tuple[int, ...]
 
 
+class Word(NamedTuple):
+    """What neighbours are told of a peer. ``said``: the path and the time of the filter; ``clock``: when."""
+
+    said: tuple[Path, int]
+    clock: int
+    octets: bytes
+
+
 class KnownPeer:
     """``time`` is when the peer set its filter and listed its leaves, by its own logical clock."""
 
-    __slots__ = ("filter", "leaves", "paths", "ranked", "time", "told")
+    __slots__ = ("filter", "leaves", "paths", "ranked", "time", "told", "word")
 
     def __init__(self, time: int, filter: Filter) -> None:
         self.time = time
@@ -38,6 +46,8 @@ class KnownPeer:
         """Shortest first; of two that are as long, the order of their ids decides."""
         self.told: tuple[Path | None, int] | None = None
         """The best path and the time of the filter that all neighbours know of, but for those on the path."""
+        self.word: Word | None = None
+        """The last one that was written about it."""
 
     def best(self, avoiding: bytes | None = None) -> Path | None:
         """The shortest path that does not lead through a peer."""

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from overlay.routing.town import Town, identity
 
-from dafka.overlay.wire.routed import Subscription, Withdrawal, encode_routed
+from dafka.overlay.routing.outputs import Tell
+from dafka.overlay.routing.peer import Peer
+from dafka.overlay.wire.frames import FrameReader
+from dafka.overlay.wire.handshake import Announcement
+from dafka.overlay.wire.routed import Subscription, Withdrawal, decode_routed, encode_routed
 from dafka.protocol.errors import MalformedMessage
 
 A, B, C, S = map(identity, "ABCS")
@@ -117,3 +121,16 @@ def test_a_peer_that_is_gone_is_not_looked_for_on_ever_longer_ways():
     town.cut("N0", "S")
     assert all(town.paths(one, "S") == [] for one in names)
     assert town.messages["Subscription"] == 0
+
+
+def test_a_new_neighbour_is_told_of_all_others_at_once_and_they_of_it_in_the_same_octets():
+    hub, news = Peer(identity("hub"), 100), Announcement((b"/t",), 100, 100, ())
+    ids = [identity(f"n{number}") for number in range(40)]
+    for one in ids:
+        outputs = hub.link_up(one, hub.announcement, news)
+    told = {output.neighbour: output.octets for output in outputs if isinstance(output, Tell)}
+    assert len(told) == len([one for one in outputs if isinstance(one, Tell)]) == 40
+    assert len(set(told.values())) == 2  # the others hear the same of the last one
+    reader = FrameReader(len(told[ids[-1]]))
+    reader.feed(told[ids[-1]])
+    assert {decode_routed(word).path[0] for word in reader.messages()} == set(ids[:-1])

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from dafka.overlay.routing.outputs import Deliver, Discovered, Output, Relay, Tell, Unreachable
 from dafka.overlay.routing.peer import Peer
+from dafka.overlay.wire.frames import FrameReader
 from dafka.overlay.wire.routed import decode_routed
 
 
@@ -56,7 +57,9 @@ class Town:
         for output in outputs:
             match output:
                 case Tell(neighbour, octets):
-                    self._left.append((one, name(neighbour), octets[4:]))
+                    reader = FrameReader(len(octets))
+                    reader.feed(octets)
+                    self._left += [(one, name(neighbour), message) for message in reader.messages()]
                 case Relay(neighbour, _, frames):
                     self._left += [(one, name(neighbour), frame[4:]) for frame in frames]
                 case Deliver(_, _, _, payload):
