@@ -287,13 +287,12 @@ class ConsumerNode(Node):
     def take(self) -> Deliver | None:
         """The next run, or None."""
         run = self._inbox.take()
-        if run is None:
-            return None
-        self._taken_records += len(run.contents)
-        self._taken_bytes += sum(map(len, run.contents))
-        # Room is given back in large pieces, or when there is nothing left to wait for.
+        if run is not None:
+            self._taken_records += len(run.contents)
+            self._taken_bytes += sum(map(len, run.contents))
+        # Room is given back in large pieces, or when nothing is left: a lone record is handed out before.
         if (
-            not self._inbox
+            (run is None and self._taken_records)
             or self._taken_records > limits.ROOM_RECORDS // 4
             or self._taken_bytes > limits.ROOM_BYTES // 4
         ):

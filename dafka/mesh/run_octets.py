@@ -50,6 +50,10 @@ def octets_of(item: Run | Command, framing: Framing) -> tuple[bytes, list[bytes]
 
 def _stretch(constant: bytes, low: int, contents: list[bytes]) -> list[bytes]:
     """Records whose heads differ in the last octet only, which counts from ``low``."""
+    if len(contents) == 1:
+        (content,) = contents
+        head = constant + _LOW[low] + header(len(content), False)
+        return [head, content] if len(content) > _JOINED_OCTETS else [head + content]
     sizes = list(map(len, contents))
     largest = max(sizes)
     if largest > _JOINED_OCTETS:

@@ -13,6 +13,7 @@ messages, and comes in with :meth:`Stretches.read`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
@@ -60,6 +61,8 @@ class Stretches:
         taken = [Run(*stream, first, contents) for stream, first, contents in self._runs]
         self._runs.clear()
         self._newest.clear()
+        if not messages and len(taken) <= 1:
+            return Inbound(taken, [], Counter())  # a lone record does not wait for what many need
         inbound = self._reader.read(messages)
         if inbound.runs:
             taken = _in_order([*inbound.runs, *taken])
@@ -87,8 +90,9 @@ def _stretch(buffer: bytes, position: int, body: int, room: int, contents: list[
     head = body - position
     constant = buffer[position : body - 1]
     low = buffer[body - 1]
-    position = _alike(buffer, position, body, room, contents)
     end, is_next = len(buffer), buffer.startswith
+    if end - position >= head * _BLOCKS[-1]:
+        position = _alike(buffer, position, body, room, contents)
     for number in range(low + len(contents), low + room):
         body = position + head
         begin = body + 2

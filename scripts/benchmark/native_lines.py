@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 
+import libdafka_tools
 import libzmq_loops
 import native_nodes
 import pyzmq_loops
@@ -14,6 +15,7 @@ from line import Figure, Line, measurement, megabytes, microseconds, percent, pi
 
 MESSAGES = {100: 300_000, 10_000: 20_000}  # by their size, through the mesh and the pyzmq loops
 SIZES = {100: "100 B", 10_000: "10 kB"}
+PERF_RECORDS = 1_000_000
 LONE_RECORDS = 500
 PAUSE = 0.003  # seconds between lone records
 TOPICS = 10_000
@@ -79,6 +81,14 @@ def perf_tool() -> Line:
     return Line(name, rate, pick(tool), pick(stored), "the same, measured here", 0.9)
 
 
+def beside_libdafka() -> Line:
+    """``dafka perf store`` and libdafka's tool of that name, each with its own tower and store."""
+    tool = measurement(partial(native_nodes.perf_store, count=PERF_RECORDS, size=100), native_nodes.store)
+    theirs = partial(libdafka_tools.stored, count=PERF_RECORDS, size=100)
+    name = "native: dafka perf store 1000000 100"
+    return Line(name, rate, pick(tool), pick(theirs), "libdafka: dafka_perf_store", 1)
+
+
 def lone_records() -> list[Line]:
     figures = measurement(
         partial(native_nodes.send_one_by_one, count=LONE_RECORDS, pause=PAUSE),
@@ -116,6 +126,7 @@ NATIVE_LINES = [
     handed_over(),
     *streams("raw", 100, (0.4, 0.4, 0.4)),
     perf_tool(),
+    beside_libdafka(),
     *streams("raw", 10_000, (None, 0.4, 0.4)),
     *streams("batch", 100, (1.7, 1.7, 1.7)),
     *streams("batch", 10_000, (None, 0.4, 0.4)),

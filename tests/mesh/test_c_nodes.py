@@ -1,0 +1,175 @@
+"""C nodes and nodes of this project in one mesh, in every mix; consumers and stores are killed.
+
+For those who have built libdafka: DAFKA_TEST_LIBDAFKA is the folder with its programs. What a C producer
+answers to a FETCH has the contents of other records, which C nodes take. So a store is killed only where the
+producer is ours, and a C consumer too.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+
+import pytest
+from ports import free_port
+from timing import until
+
+PROGRAMS = os.environ.get("DAFKA_TEST_LIBDAFKA", "")
+COUNT = 3000
+CONNECTED_SECONDS = 1.5
+C_LEAVES_SECONDS = 3.0
+C, OURS = "C", "ours"
+
+pytestmark = [
+    pytest.mark.skipif(
+        not PROGRAMS or shutil.which("stdbuf") is None,
+        reason="DAFKA_TEST_LIBDAFKA is not the folder with libdafka's programs",
+    ),
+    pytest.mark.timeout(240),
+]
+
+
+class Node:
+    """A process that is given lines, and what it has printed."""
+
+    def __init__(self, folder: Path, command: list[str]) -> None:
+        self.lines: list[str] = []
+        self.process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)),
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        self.lines.extend(line.rstrip("\n") for line in self.process.stdout)
+
+    def say(self, lines: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(lines)
+        self.process.stdin.flush()
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        assert self.process.stdin is not None
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        self.process.wait(60)
+        self._reader.join(60)
+
+    def values(self) -> list[int]:
+        """What a consumer has got: the last word of each line."""
+        return [int(line.split()[-1]) for line in list(self.lines)]
+
+
+class Mesh:
+    """Nodes of both kinds around one tower."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._tower = [f"--{side}=tcp://127.0.0.1:{free_port()}" for side in ("sub", "pub")]
+        self._nodes: list[Node] = []
+
+    def start(self, kind: str, c_program: str, *arguments: str) -> Node:
+        mesh = [word for option in self._tower for word in option.split("=", 1)]
+        if kind == C:
+            program, *more = c_program.split()
+            # The options of the C programs come first, and their output is flushed for each line.
+            names = [word for word in arguments if not word.startswith("--") and word not in NOT_FOR_C]
+            command = ["stdbuf", "-oL", str(Path(PROGRAMS) / program), *mesh, *names[1:], *more]
+        else:
+            bound = [] if arguments[0] == "tower" else ["--bind", "127.0.0.1"]
+            command = [sys.executable, "-m", "dafka.cli", *arguments, *mesh, *bound]
+        node = Node(self._folder, command)
+        self._nodes.append(node)
+        return node
+
+    def tower(self, kind: str) -> Node:
+        return self.start(kind, "dafka_towerd", "tower")
+
+    def store(self, kind: str) -> Node:
+        return self.start(kind, "dafka_stored", "store", "storedb")
+
+    def producer(self, kind: str) -> Node:
+        return self.start(kind, "dafka_console_producer", "produce", "hello")
+
+    def consumer(self, kind: str) -> Node:
+        return self.start(
+            kind, "dafka_console_consumer --from-beginning", "consume", "hello", "--from", "earliest"
+        )
+
+    def close(self) -> None:
+        for node in self._nodes:
+            node.end(signal.SIGKILL)
+
+
+NOT_FOR_C = {"storedb", "earliest"}
+
+
+@pytest.fixture
+def mesh(tmp_path: Path) -> Iterator[Mesh]:
+    mesh = Mesh(tmp_path)
+    yield mesh
+    mesh.close()
+
+
+@pytest.mark.parametrize(("tower", "producer", "store", "consumer"), [*product((OURS, C), repeat=4)])
+def test_every_mix_delivers_everything_once_and_in_order(
+    mesh: Mesh, tower: str, producer: str, store: str, consumer: str
+) -> None:
+    mesh.tower(tower)
+    storing = mesh.store(store)
+    consuming = mesh.consumer(consumer)
+    producing = mesh.producer(producer)
+    producing.say("0\n")
+    until(_has(consuming, 1), "the first record arrives")
+    time.sleep(CONNECTED_SECONDS)  # nothing tells when a C store is connected to a producer
+
+    producing.say(_lines(1, COUNT // 3))
+    until(_has(consuming, COUNT // 3), "a third arrives")
+    if OURS in (producer, consumer):
+        consuming.end(signal.SIGKILL)
+        consuming = mesh.consumer(consumer)
+    producing.say(_lines(COUNT // 3, COUNT // 2))
+    until(_has(consuming, COUNT // 2), "a consumer that begins anew has all of it")
+    if producer == OURS:
+        storing.end(signal.SIGKILL)
+        producing.say(_lines(COUNT // 2, COUNT - 100))
+        storing = mesh.store(store)
+    producing.say(_lines(COUNT // 2 if producer == C else COUNT - 100, COUNT))
+    until(_has(consuming, COUNT), "everything arrives")
+    assert consuming.values() == list(range(COUNT))
+
+    assert producing.process.stdin is not None
+    producing.process.stdin.close()
+    if producer == OURS:
+        assert producing.process.wait(60) == 0, producing.lines  # the store has acknowledged everything
+    else:  # with nothing to send it waits for ever for a consumer that was killed: its linger is -1
+        with suppress(subprocess.TimeoutExpired):
+            producing.process.wait(C_LEAVES_SECONDS)
+        producing.end(signal.SIGKILL)
+    late = mesh.consumer(consumer)
+    until(_has(late, COUNT), "the store has everything")
+    assert late.values() == list(range(COUNT))
+
+
+def _lines(begin: int, end: int) -> str:
+    return "".join(f"{number}\n" for number in range(begin, end))
+
+
+def _has(consumer: Node, count: int) -> Callable[[], bool]:
+    return lambda: len(consumer.lines) >= count
