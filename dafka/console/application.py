@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import gevent
 from flask import Flask, Response, request
 from kafka.errors import BrokerResponseError, IncompatibleBrokerVersion, KafkaError
 from werkzeug.exceptions import HTTPException
@@ -27,7 +28,7 @@ from dafka.protocol.errors import DafkaError
 log = logging.getLogger(__name__)
 
 STATIC = Path(__file__).parent / "static"
-COOKIE = "dafka_console"
+_COOKIE: Any = {"httponly": True, "samesite": "Strict", "path": "/"}
 _JSON = "application/json"
 _MISSING = {"UnknownTopicOrPartitionError", "GroupIdNotFoundError", "TransactionalIdNotFoundError"}
 _DENIED = ("AuthorizationFailedError", "ClusterAuthorizationFailedError")
@@ -54,7 +55,7 @@ def make_application(doors: Doors, bounds: Bounds, networks: Networks) -> Flask:
         return response
 
     def desk() -> Desk:
-        connection, user = doors.enter(request.cookies.get(COOKIE))
+        connection, user = doors.enter(_token())
         return Desk(connection, bounds, writes=doors.writes, user=user, networks=networks)
 
     def view(route: Route) -> Callable[..., Response]:
@@ -83,7 +84,7 @@ def make_application(doors: Doors, bounds: Bounds, networks: Networks) -> Flask:
     def session() -> Response:
         """The data that a page needs first."""
         try:
-            user = doors.enter(request.cookies.get(COOKIE))[1]
+            user = doors.enter(_token())[1]
         except ApiError:
             return _json({"login": True, "user": None, "writes": False})
         return _json({"login": False, "user": user, "writes": doors.writes})
@@ -99,15 +100,16 @@ def make_application(doors: Doors, bounds: Bounds, networks: Networks) -> Flask:
             raise ApiError(f"user and password have at most {limits.CREDENTIAL} characters")
         if any("\ud800" <= one <= "\udfff" for one in user + password):
             raise ApiError("user and password are texts without halves of surrogate pairs")
-        token = doors.log_in(user, password)
+        token = doors.log_in(user, password, request.remote_addr or "")
+        doors.log_out(_token())  # the session before in this browser
         response = _json({"login": False, "user": user, "writes": doors.writes})
-        response.set_cookie(COOKIE, token, httponly=True, samesite="Strict", secure=request.is_secure)
+        response.set_cookie(_cookie(), token, **_COOKIE, secure=request.is_secure)
         return response
 
     def log_out() -> Response:
-        doors.log_out(request.cookies.get(COOKIE))
+        doors.log_out(_token(), everywhere=request.args.get("everywhere") == "true")
         response = _json({"login": doors.needs_login, "user": None, "writes": False})
-        response.delete_cookie(COOKIE)
+        response.delete_cookie(_cookie(), **_COOKIE, secure=request.is_secure)
         return response
 
     def health() -> Response:
@@ -157,12 +159,28 @@ def make_application(doors: Doors, bounds: Bounds, networks: Networks) -> Flask:
     return app
 
 
+def _cookie() -> str:
+    """Browsers send cookies to all ports of a host: consoles at several have names of their own.
+
+    One with the prefix is taken from this host by TLS alone, so that no other host of its domain can set it.
+    """
+    port = request.host.rpartition(":")[2]
+    name = f"dafka-console-{port if port.isdigit() else 'default'}"
+    return f"__Host-{name}" if request.is_secure else name
+
+
+def _token() -> str | None:
+    return request.cookies.get(_cookie())
+
+
 def _given() -> Any:
     """The body of a request. Raises ApiError."""
     if request.mimetype != _JSON:
         raise _WrongTypeError("the body is application/json")
     try:
-        return json.loads(request.get_data(), parse_constant=_no_constant)
+        with gevent.Timeout(limits.BODY_SECONDS, _TooSlowError("the body took too long")):
+            content = request.get_data()
+        return json.loads(content, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise ApiError(f"the body is not JSON: {error}") from None
 
@@ -176,6 +194,11 @@ def _body(route: Route) -> Any:
 class _WrongTypeError(ApiError):
     status = 415
     code = "unsupported-media-type"
+
+
+class _TooSlowError(ApiError):
+    status = 408
+    code = "request-timeout"
 
 
 def _no_constant(name: str) -> Any:

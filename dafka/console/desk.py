@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -28,9 +29,17 @@ class Bounds:
         """Raises TlsError."""
         self.registry = None if registry is None else Registry(registry)
         self.reading = BoundedSemaphore(limits.READERS)
-        self.streams = limits.STREAMS
-        self.sampling = BoundedSemaphore(1)
-        self.samples: dict[str | None, tuple[float, Any]] = {}  # the last one, by account
+        self.streams: Counter[str | None] = Counter()  # that are under way, by account
+        self.samples: OrderedDict[str | None, Sample] = OrderedDict()  # by account, the oldest first
+
+
+class Sample:
+    """The last sample of an account, which waits for nobody else's."""
+
+    def __init__(self) -> None:
+        self.taking = BoundedSemaphore(1)
+        self.when = 0.0
+        self.found: Any = None
 
 
 class Desk:
@@ -98,18 +107,25 @@ class Desk:
 
     def sampled(self, take: Callable[[Desk], Any]) -> Any:
         """The result of ``take``; all browsers of an account share one that is less than a second old."""
-        bounds = self._bounds
-        with bounds.sampling:
-            taken, sample = bounds.samples.get(self.user, (0.0, None))
-            if time.monotonic() - taken >= limits.SAMPLE_SECONDS:
-                sample = take(self)
-                if len(bounds.samples) >= limits.SESSIONS:
-                    bounds.samples.clear()
-                bounds.samples[self.user] = time.monotonic(), sample
-            return sample
+        samples = self._bounds.samples
+        sample = samples.setdefault(self.user, Sample())
+        samples.move_to_end(self.user)
+        while len(samples) > limits.SESSIONS:
+            samples.popitem(last=False)
+        with sample.taking:
+            if not sample.when or time.monotonic() - sample.when >= limits.SAMPLE_SECONDS:
+                sample.found = take(self)
+                sample.when = time.monotonic()
+            return sample.found
 
     def decoder(self, key: str, value: str, seconds: float | None = None) -> Decoder:
-        """The decoder of keys and values that a request asks for."""
+        """The decoder of keys and values that a request asks for.
+
+        A schema of one's own choice is the registry's, which is asked with the console's account: an account
+        needs the right to see what concerns the whole broker. Raises RefusedError and KafkaError.
+        """
+        if key.startswith("schema:") or value.startswith("schema:"):
+            self.check_operator()
         return Decoder(self._bounds.registry, key, value, seconds)
 
     @property
@@ -126,10 +142,14 @@ class Desk:
     @contextmanager
     def streaming(self) -> Iterator[None]:
         """Around a stream. Raises BusyError if there are too many."""
-        if not self._bounds.streams:
-            raise BusyError(f"{limits.STREAMS} searches, downloads and followed topics are under way already")
-        self._bounds.streams -= 1
+        streams = self._bounds.streams
+        most = limits.STREAMS if self.user is None else limits.STREAMS_OF_ONE
+        if streams.total() >= limits.STREAMS or streams[self.user] >= most:
+            raise BusyError(f"{most} searches, downloads and followed topics are under way already")
+        streams[self.user] += 1
         try:
             yield
         finally:
-            self._bounds.streams += 1
+            streams[self.user] -= 1
+            if not streams[self.user]:
+                del streams[self.user]

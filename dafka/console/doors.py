@@ -23,6 +23,7 @@ from dafka.broker.interface.errors import LoginRefusedError
 from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT
 from dafka.broker.remote.remote import Remote
 from dafka.console import limits
+from dafka.console.attempts import Attempts
 from dafka.console.errors import ApiError, NotLoggedInError
 from dafka.hub.hub import Hub
 from dafka.security.sasl.options import ClientSasl
@@ -49,12 +50,13 @@ class Doors(ABC):
     def check(self) -> None:
         """Raise KafkaError if there is a broker and it does not answer."""
 
-    def log_in(self, user: str, password: str) -> str:
-        """The token of a new session. Raises NotLoggedInError for a wrong name or password."""
+    def log_in(self, user: str, password: str, address: str) -> str:
+        """The token of a new session. Raises NotLoggedInError for a wrong name or password, and TooManyError
+        if too many came from this address."""
         raise ApiError("this console needs no login")
 
-    def log_out(self, token: str | None) -> None:
-        """End a session."""
+    def log_out(self, token: str | None, *, everywhere: bool = False) -> None:
+        """End a session, or all sessions of its account."""
         return
 
     def close(self) -> None:
@@ -88,6 +90,7 @@ class Accounts(NamedTuple):
 class _Session(NamedTuple):
     connection: Connection
     user: str
+    begun: float
     used: float
 
 
@@ -102,13 +105,19 @@ class AccountDoors(Doors):
         self._accounts = accounts
         self._sessions: OrderedDict[str, _Session] = OrderedDict()  # the one used longest ago first
         self._trying = BoundedSemaphore(limits.LOGINS_AT_ONCE)
+        self._attempts = Attempts()
 
     def enter(self, token: str | None) -> tuple[Connection, str | None]:
         self._end(until=time.monotonic() - limits.SESSION_SECONDS)
-        session = None if token is None else self._sessions.pop(token, None)
+        session = None if token is None else self._sessions.get(token)
+        now = time.monotonic()
+        if token is not None and session is not None and now - session.begun > limits.SESSION_LONGEST:
+            self._close(token)
+            session = None
         if token is None or session is None:
             raise NotLoggedInError("log in with an account of the broker")
-        self._sessions[token] = session._replace(used=time.monotonic())
+        self._sessions[token] = session._replace(used=now)
+        self._sessions.move_to_end(token)
         return session.connection, session.user
 
     def check(self) -> None:
@@ -121,20 +130,19 @@ class AccountDoors(Doors):
                 failure = error
         raise KafkaConnectionError(f"no broker listens at {self._accounts.addresses}: {failure}")
 
-    def log_in(self, user: str, password: str) -> str:
-        with self._trying:
-            options = {"sasl_plain_username": user, "sasl_plain_password": password}
-            remote = self._remote(ClientSasl(mechanism=self._accounts.mechanism, options=options))
-            try:
-                self._hub.run(remote.metadata, ())
-            except BaseException as error:
-                self._hub.run(remote.close)
-                if not isinstance(error, LoginRefusedError):
-                    raise
-                gevent.sleep(_REFUSED_PAUSE)
-                raise NotLoggedInError("the broker does not let in this name with this password") from None
-        token = secrets.token_urlsafe(32)
-        self._sessions[token] = _Session(Connection(self._hub, remote), user, time.monotonic())
+    def log_in(self, user: str, password: str, address: str) -> str:
+        self._attempts.begin(address, user)
+        try:
+            connection = self._tried(user, password)
+        except LoginRefusedError:
+            gevent.sleep(_REFUSED_PAUSE)
+            raise NotLoggedInError("the broker does not let in this name with this password") from None
+        except BaseException:
+            self._attempts.succeed(address, user)  # the broker is away, which is nobody's wrong password
+            raise
+        self._attempts.succeed(address, user)
+        token, now = secrets.token_urlsafe(32), time.monotonic()
+        self._sessions[token] = _Session(connection, user, now, now)
         own = [one for one, session in self._sessions.items() if session.user == user]
         if len(own) > limits.SESSIONS_OF_ONE:
             self._close(own[0])
@@ -142,9 +150,25 @@ class AccountDoors(Doors):
             self._close(next(iter(self._sessions)))
         return token
 
-    def log_out(self, token: str | None) -> None:
-        if token is not None:
-            self._close(token)
+    def _tried(self, user: str, password: str) -> Connection:
+        """A connection with this account. Raises LoginRefusedError and KafkaError."""
+        with self._trying:
+            options = {"sasl_plain_username": user, "sasl_plain_password": password}
+            remote = self._remote(ClientSasl(mechanism=self._accounts.mechanism, options=options))
+            try:
+                self._hub.run(remote.metadata, ())
+            except BaseException:
+                self._hub.run(remote.close)
+                raise
+            return Connection(self._hub, remote)
+
+    def log_out(self, token: str | None, *, everywhere: bool = False) -> None:
+        session = None if token is None else self._sessions.get(token)
+        if token is None or session is None:
+            return
+        own = [one for one, other in self._sessions.items() if other.user == session.user]
+        for one in own if everywhere else [token]:
+            self._close(one)
 
     def close(self) -> None:
         for token in list(self._sessions):

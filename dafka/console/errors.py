@@ -40,6 +40,13 @@ class NoBrokerError(ApiError):
     code = "no-broker"
 
 
+class TooManyError(ApiError):
+    """Too many wrong passwords."""
+
+    status = 429
+    code = "too-many"
+
+
 class BusyError(ApiError):
     """As much as the console does at a time is under way already."""
 

@@ -2,9 +2,12 @@
 
 CONNECTIONS = 128  # of browsers at a time; further ones wait in the system's queue
 STREAMS = 32  # searches, followed topics and downloads at a time
+STREAMS_OF_ONE = 16  # of one account
 READERS = 4  # pages of records that are read at a time
 SOCKET_SECONDS = 30.0  # that a browser may take to send or take the next octets
+HEAD_SECONDS = 20.0  # that a browser may take to send the head of a request
 BODY = 8 * 1024 * 1024  # octets of a request
+BODY_SECONDS = 60.0  # that it may take to send the body
 TOPICS_SHOWN = 200  # rows in a page of a list
 PARTITIONS_ASKED = 2000  # whose offsets are looked up for one page of a list
 PARTITIONS_READ = 256  # of a topic that are read together
@@ -25,7 +28,12 @@ SESSIONS = 256
 SESSIONS_OF_ONE = 16  # of one account: then its own oldest one ends, and nobody else's
 CREDENTIAL = 1000  # characters of a name or a password
 SESSION_SECONDS = 8 * 3600.0  # without a request
+SESSION_LONGEST = 24 * 3600.0  # with requests, as an open page makes them
 LOGINS_AT_ONCE = 4
+ATTEMPT_SECONDS = 60.0  # for which attempts to log in are counted
+ATTEMPTS_OF_ACCOUNT = 10  # wrong passwords of one account from one address
+ATTEMPTS_OF_ADDRESS = 60  # wrong passwords from one address
+ATTEMPTS_KNOWN = 10_000  # addresses and accounts
 MESH_PARTITIONS = 10_000  # of a mesh that are remembered
 MESH_NODES = 2000
 MESH_NODES_OF_ONE = 64  # stores and readers of one partition

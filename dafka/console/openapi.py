@@ -22,6 +22,7 @@ _STATUSES = {
     "401": "Log in first",
     "403": "Not allowed",
     "404": "Not there",
+    "408": "The body took too long",
     "409": "The broker refuses it",
     "413": "The body is too large",
     "415": "The body is not application/json",

@@ -41,6 +41,22 @@ class _Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         socket.settimeout(limits.SOCKET_SECONDS)
         super().__init__(socket, address, server, rfile)
 
+    def read_requestline(self) -> Any:
+        # Browsers keep connections without a request, but no others wait for one that they keep.
+        with gevent.Timeout(limits.SOCKET_SECONDS, TimeoutError("no request")):
+            return super().read_requestline()
+
+    def read_request(self, raw_requestline: Any) -> Any:
+        """In a bounded time, however few octets come at a time."""
+        with gevent.Timeout(limits.HEAD_SECONDS, TimeoutError("the head of the request took too long")):
+            return super().read_request(raw_requestline)
+
+    def MessageClass(self, *args: Any) -> Any:
+        headers = super().MessageClass(*args)
+        if not _is_clear(headers):
+            headers.status = "it has more than one end, or name"
+        return headers
+
     def handle(self) -> None:
         socket = self.socket
         try:
@@ -56,6 +72,17 @@ class _Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
             self.close_connection = True
             return
         super().handle_error(kind, value, trace)
+
+
+def _is_clear(headers: Any) -> bool:
+    """Whether everybody sees the same end of the body: a proxy that sees another one lets a second request
+    through, hidden in the first one."""
+    lengths, codings = (headers.get_all(name, ()) for name in ("Content-Length", "Transfer-Encoding"))
+    if len(lengths) + len(codings) > 1 or len(headers.get_all("Host", ())) > 1:
+        return False
+    return all(one.isascii() and one.isdigit() for one in lengths) and all(
+        one.lower() == "chunked" for one in codings
+    )
 
 
 class _TlsServer(WSGIServer):  # type: ignore[misc]  # gevent has no types

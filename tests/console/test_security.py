@@ -7,6 +7,7 @@ import socket
 import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
@@ -14,7 +15,7 @@ from broker import users
 from console.asking import SECONDS, Client
 
 import dafka.broker
-from dafka.console import Console, ConsoleOptions, limits
+from dafka.console import Console, ConsoleOptions, doors, limits
 from dafka.console.doors import Accounts
 from dafka.console.errors import ForbiddenError
 from dafka.console.security import check_host
@@ -206,3 +207,159 @@ def test_one_account_takes_no_session_of_another(with_accounts, monkeypatch):
         client.headers["Cookie"] = answer.headers["Set-Cookie"].split(";")[0]
     assert admin.get("/api/session")["user"] == "admin"
     assert [one.get("/api/session")["user"] for one in readers] == [None, None, None, "reader", "reader"]
+
+
+def logged_in(url, user):
+    client = Client(url)
+    answer = client.ask("POST", "/api/session", {"user": user, "password": "secret"})
+    assert answer.status == 200, answer.content
+    client.headers["Cookie"] = answer.headers["Set-Cookie"].split(";")[0]
+    return client
+
+
+def test_passwords_cannot_be_guessed_for_long(with_accounts, monkeypatch):
+    monkeypatch.setattr(limits, "ATTEMPTS_OF_ACCOUNT", 3)
+    monkeypatch.setattr(doors, "_REFUSED_PAUSE", 0.0)
+    client = Client(with_accounts)
+    given = {"user": "admin", "password": "wrong"}
+    assert [client.ask("POST", "/api/session", given).status for _ in range(5)] == [401, 401, 401, 429, 429]
+    answer = client.ask("POST", "/api/session", {"user": "admin", "password": "secret"})
+    assert answer.status == 429 and "try again" in answer.json["message"]
+    assert logged_in(with_accounts, "reader").get("/api/session")["user"] == "reader"
+
+
+def test_wrong_passwords_at_the_same_time_are_counted_too(with_accounts, monkeypatch):
+    monkeypatch.setattr(limits, "ATTEMPTS_OF_ACCOUNT", 3)
+    given = {"user": "admin", "password": "wrong"}
+    with ThreadPoolExecutor(10) as pool:
+        tries = [pool.submit(Client(with_accounts).ask, "POST", "/api/session", given) for _ in range(10)]
+        assert sorted(one.result().status for one in tries) == [401] * 3 + [429] * 7
+
+
+def test_guesses_keep_nobody_waiting(with_accounts, monkeypatch):
+    monkeypatch.setattr(doors, "_REFUSED_PAUSE", 30.0)
+    given = {"user": "admin", "password": "wrong"}
+    with ThreadPoolExecutor(8) as pool:
+        tries = [pool.submit(Client(with_accounts).ask, "POST", "/api/session", given) for _ in range(8)]
+        began = time.monotonic()
+        assert logged_in(with_accounts, "reader").get("/api/session")["user"] == "reader"
+        assert time.monotonic() - began < 25
+        monkeypatch.setattr(doors, "_REFUSED_PAUSE", 0.0)
+        assert not any(one.done() for one in tries)
+
+
+def test_a_login_ends_the_session_before_and_takes_no_token_of_a_stranger(with_accounts):
+    client = logged_in(with_accounts, "reader")
+    before = client.headers["Cookie"]
+    answer = client.ask("POST", "/api/session", {"user": "admin", "password": "secret"})
+    after = answer.headers["Set-Cookie"].split(";")[0]
+    assert after != before and client.get("/api/session")["login"]
+    name = after.partition("=")[0]
+    client.headers["Cookie"] = f"{name}=chosen-by-a-stranger"
+    answer = client.ask("POST", "/api/session", {"user": "admin", "password": "secret"})
+    assert "chosen" not in answer.headers["Set-Cookie"]
+
+
+def test_consoles_at_several_ports_of_a_host_have_cookies_of_their_own(with_accounts):
+    answer = Client(with_accounts).ask("POST", "/api/session", {"user": "admin", "password": "secret"})
+    port = with_accounts.rstrip("/").rpartition(":")[2]
+    assert answer.headers["Set-Cookie"].startswith(f"dafka-console-{port}=")
+    assert "Path=/" in answer.headers["Set-Cookie"] and "Domain" not in answer.headers["Set-Cookie"]
+
+
+def test_one_logs_out_everywhere_and_nobody_else_does(with_accounts):
+    here, there, other = (logged_in(with_accounts, user) for user in ("reader", "reader", "admin"))
+    assert here.ask("DELETE", "/api/session", everywhere="true").status == 200
+    assert [one.get("/api/session")["user"] for one in (here, there, other)] == [None, None, "admin"]
+
+
+def test_a_session_ends_also_when_it_is_used(with_accounts, monkeypatch):
+    client = logged_in(with_accounts, "reader")
+    assert client.get("/api/session")["user"] == "reader"
+    monkeypatch.setattr(limits, "SESSION_LONGEST", 0.0)
+    assert client.get("/api/session")["user"] is None
+
+
+def test_one_account_takes_no_stream_of_another(with_accounts, monkeypatch):
+    monkeypatch.setattr(limits, "STREAMS_OF_ONE", 2)
+    admin, other = logged_in(with_accounts, "admin"), logged_in(with_accounts, "admin")
+    streams = [one.open("GET", "/api/topics/orders/follow") for one in (admin, other)]
+    try:
+        refused = admin.ask("GET", "/api/topics/orders/follow")
+        assert refused.status == 503 and "2 searches" in refused.json["message"]
+    finally:
+        for one in streams:
+            one.close()
+
+
+def test_only_an_operator_names_schemas_of_the_registry(with_accounts):
+    reader, admin = logged_in(with_accounts, "reader"), logged_in(with_accounts, "admin")
+    assert reader.ask("GET", "/api/topics/orders/search", decode="schema:1").status == 403
+    assert admin.ask("GET", "/api/topics/orders/search", decode="schema:1").status == 200
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Content-Length: 5\r\nContent-Length: 50\r\n",
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+        "Content-Length: -1\r\n",
+        "Content-Length: 0x5\r\n",
+        "Content-Length: 1_0\r\n",
+        "Content-Length: +5\r\n",
+        "Host: evil.example\r\n",
+        "Transfer-Encoding : chunked\r\n",
+        " folded: yes\r\n",
+    ],
+)
+def test_no_second_request_is_hidden_in_a_first_one(local, shared, head):
+    """Whatever two parsers may understand differently: no answer to the hidden request, which creates."""
+    host, port = local.url.removeprefix("http://").split(":")
+    name = f"t-{uuid4()}"
+    body = f'{{"name": "{name}"}}'
+    hidden = (
+        f"POST /api/topics HTTP/1.1\r\nHost: {host}:{port}\r\nX-Dafka-Console: 1\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    )
+    with socket.create_connection((host, int(port)), SECONDS) as one:
+        one.sendall(
+            f"GET /api/topics HTTP/1.1\r\nHost: {host}:{port}\r\n{head}\r\n0\r\n\r\n{hidden}".encode()
+        )
+        one.shutdown(socket.SHUT_WR)
+        answers = b""
+        while some := one.recv(65536):
+            answers += some
+    # Where what follows the head is no body it is the next request, for everybody alike.
+    assert answers.count(b"HTTP/1.1 200") <= 1
+    assert name not in shared.topics()
+
+
+@pytest.mark.parametrize("part", ["line", "head", "body"])
+def test_a_request_that_comes_octet_by_octet_has_an_end(shared, monkeypatch, part):
+    for name in ("SOCKET_SECONDS", "HEAD_SECONDS", "BODY_SECONDS"):
+        monkeypatch.setattr(limits, name, 0.6)
+    sent = {
+        "line": b"",
+        "head": b"GET /api/topics HTTP/1.1\r\n",
+        "body": b"POST /api/session HTTP/1.1\r\nHost: localhost\r\nX-Dafka-Console: 1\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n",
+    }
+    connection = dafka.broker.connect(shared.bootstrap_servers, SECONDS)
+    with Console(connection) as console:
+        host, port = console.url.removeprefix("http://").rstrip("/").split(":")
+        with socket.create_connection((host, int(port)), SECONDS) as one:
+            one.sendall(sent[part])
+            one.settimeout(0.1)
+            deadline = time.monotonic() + SECONDS
+            answer = None
+            while answer is None:
+                assert time.monotonic() < deadline
+                try:
+                    one.sendall(b"x")
+                    answer = one.recv(1000)
+                except TimeoutError:
+                    continue
+                except OSError:
+                    answer = b""
+        assert b" 200 " not in answer

@@ -1,5 +1,5 @@
 // The pages, by their addresses. Each page is a function (main, parts, query, context) that may return what ends it.
-import { h, link, problem, say } from "./dom.js";
+import { h, problem, say, visible } from "./dom.js";
 import { ApiError, call, get } from "./api.js";
 import { overview } from "./pages/overview.js";
 import { topics } from "./pages/topics.js";
@@ -40,7 +40,7 @@ async function show() {
   main.setAttribute("aria-busy", "true");
   const place = h("div");
   main.replaceChildren(place);
-  document.title = `${parts.slice(-1)[0] ?? "Overview"} – Dafka console`;
+  document.title = visible(`${parts.slice(-1)[0] ?? "Overview"} – Dafka console`);
   const context = { go, writes: session.writes, isHere: () => place.isConnected };
   try {
     if (!page) throw new Error(`There is no page ${location.pathname}.`);
@@ -72,6 +72,11 @@ function logIn() {
   form.querySelector("input").focus();
 }
 
+async function logOut(session) {
+  await call("DELETE", session);
+  location.href = "/";
+}
+
 async function start() {
   try {
     session = await get("/api/session");
@@ -90,7 +95,8 @@ async function start() {
   document.getElementById("who").replaceChildren(...[
     hasKafka && !session.writes && h("span", { class: "tag" }, "read-only"),
     session.user && h("span", {}, session.user),
-    session.user && h("button", { onclick: async () => { await call("DELETE", "/api/session"); location.href = "/"; } }, "Log out"),
+    session.user && h("button", { onclick: () => logOut("/api/session") }, "Log out"),
+    session.user && h("button", { title: "End all sessions of this account", onclick: () => logOut("/api/session?everywhere=true") }, "Everywhere"),
   ].filter(Boolean));
   document.addEventListener("click", (event) => {
     const anchor = event.target.closest("a");

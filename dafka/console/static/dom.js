@@ -1,4 +1,7 @@
-// Elements. Text of records only ever becomes a text node or an attribute's value, never markup.
+// Elements. Text only ever becomes a text node or an attribute's value, never markup; signs in it that would not be
+// seen, or that turn its direction, are shown by their numbers, whatever it is the name of.
+
+const READ = new Set(["title", "aria-label", "placeholder"]); // attributes that people read
 
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -6,15 +9,25 @@ export function h(tag, attributes = {}, ...children) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name === "value" || name === "checked" || name === "disabled") element[name] = value;
-    else element.setAttribute(name, value === true ? "" : String(value));
+    else element.setAttribute(name, value === true ? "" : READ.has(name) ? visible(String(value), true) : String(value));
   }
   return put(element, ...children);
 }
 
 // What is not there (null, undefined, false) is left out.
 export function put(element, ...children) {
-  element.append(...children.flat(3).filter((one) => one !== null && one !== undefined && one !== false));
+  const there = children.flat(3).filter((one) => one !== null && one !== undefined && one !== false);
+  element.append(...there.map((one) => (one instanceof Node ? one : visible(String(one), true))));
   return element;
+}
+
+// Control characters as pictures, and what turns the direction of text as its number.
+export function visible(text, lines = false) {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g, (one) => {
+    if (lines && (one === "\n" || one === "\t")) return one;
+    const code = one.codePointAt(0);
+    return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+  });
 }
 
 export function link(path, ...children) {

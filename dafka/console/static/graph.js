@@ -1,5 +1,5 @@
 // A drawn graph: dagre says where things are, this draws them as SVG that can be reached with the keyboard.
-import { h } from "./dom.js";
+import { h, visible } from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const LETTER = 7.4; // pixels of one, about
@@ -54,7 +54,7 @@ export async function drawn(name, nodes, edges, { chosen = null, choose = null, 
       });
     } else {
       const hint = element("title", {});
-      hint.textContent = `${one.title} ${one.detail ?? ""}`; // what is cut
+      hint.textContent = visible(`${one.title} ${one.detail ?? ""}`); // what is cut
       group.prepend(hint);
     }
     svg.append(group);
@@ -88,7 +88,7 @@ function curve(points) {
 
 function text(x, y, words, kind) {
   const one = element("text", { x, y, class: kind });
-  one.textContent = words;
+  one.textContent = visible(words);
   return one;
 }
 

@@ -2,6 +2,7 @@
 import { h } from "./dom.js";
 
 const POINTS = 300;
+const MINUTE = 60; // seconds, that the axis shows at least
 const COLORS = ["--accent", "--warn", "--good", "--bad"];
 
 export class Plot {
@@ -20,7 +21,7 @@ export class Plot {
       width: width(), height: 170, legend: { show: false }, cursor: { drag: { x: false } },
       series: [{}, ...names.map((name, index) => ({ label: name, stroke: color(COLORS[index]), width: 2, spanGaps: true }))],
       axes: [axis, { ...axis, size: 68, values: (_, values) => values.map(shown) }],
-      scales: { y: { range: (_, low, high) => [0, Math.max(high ?? 0, 1) * 1.1] } },
+      scales: { x: { range: (_, low, high) => [Math.min(low ?? 0, (high ?? MINUTE) - MINUTE), high ?? MINUTE] }, y: { range: (_, low, high) => [0, Math.max(high ?? 0, 1) * 1.1] } },
     }, this.data, this.box);
     this.watch = new ResizeObserver(() => this.plot.setSize({ width: width(), height: 170 }));
     this.watch.observe(this.box);

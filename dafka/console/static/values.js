@@ -1,5 +1,5 @@
 // What a record holds, as text, as folded JSON or in hexadecimal.
-import { h } from "./dom.js";
+import { h, visible } from "./dom.js";
 
 const MANY = 200; // members of one object or list that are shown
 
@@ -52,15 +52,6 @@ function exact(name, value, context) {
 // A number as it was written: JavaScript's own would be another one (1.0, 12345678901234567890).
 class Exact {
   constructor(text) { this.text = text; }
-}
-
-// Control characters as pictures, and what turns the direction of text as its number.
-export function visible(text, lines = false) {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g, (one) => {
-    if (lines && (one === "\n" || one === "\t")) return one;
-    const code = one.codePointAt(0);
-    return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
-  });
 }
 
 export function bytes(content) {
