@@ -26,7 +26,7 @@ SECONDS = 300
 @lru_cache(maxsize=4)
 def stored(turn: int, *, count: int, size: int) -> Figures:
     """Records published, stored and acknowledged in a second, as the tool says. Raises NotBuiltError."""
-    programs = Path(os.environ.get("DAFKA_TEST_LIBDAFKA", "."))
+    programs = Path(os.environ.get("DAFKA_TEST_LIBDAFKA", ".")).absolute()
     if not (programs / "dafka_perf_store").exists():
         raise NotBuiltError("DAFKA_TEST_LIBDAFKA is not the folder with libdafka's programs")
     mesh = [f"--{side}=tcp://127.0.0.1:{_free_port()}".partition("=")[::2] for side in ("sub", "pub")]

@@ -90,7 +90,7 @@ class Mesh:
             program, *more = c_program.split()
             # The options of the C programs come first, and their output is flushed for each line.
             names = [word for word in arguments if not word.startswith("--") and word not in NOT_FOR_C]
-            command = ["stdbuf", "-oL", str(Path(PROGRAMS) / program), *mesh, *names[1:], *more]
+            command = ["stdbuf", "-oL", str(Path(PROGRAMS).absolute() / program), *mesh, *names[1:], *more]
         else:
             bound = [] if arguments[0] == "tower" else ["--bind", "127.0.0.1"]
             command = [sys.executable, "-m", "dafka.cli", *arguments, *mesh, *bound]
