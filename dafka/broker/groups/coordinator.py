@@ -304,7 +304,7 @@ class Coordinator(GroupInterface):
         ]
 
     def delete_groups(self, groups: Iterable[str]) -> dict[str, Error | None]:
-        return {name: self._delete(name) for name in groups}
+        return {name: self._delete(name) for name in Pace().over(groups)}
 
     def _delete(self, name: str) -> Error | None:
         if not isinstance(name, str):

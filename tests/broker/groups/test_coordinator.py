@@ -18,6 +18,7 @@ from dafka import Broker
 from dafka.broker import BrokerStoppedError
 from dafka.broker.groups.offsets import COMMIT_OFFSETS
 from dafka.broker.interface.broker import CommittedOffset, JoinRequest, LeavingMember, ListedGroup
+from dafka.hub.hub import get_hub
 from dafka.hub.turns import next_turn
 
 
@@ -219,6 +220,19 @@ def test_a_group_without_members_is_deleted_with_its_offsets(client):
     assert client.call("delete_groups", ["g"]) == {"g": None}
     assert client.call("fetch_offsets", "g") == {}
     assert client.call("list_groups") == []
+
+
+def test_deleting_very_many_groups_lets_others_run(client):
+    def turns() -> int:
+        deleting = gevent.spawn(client.core.delete_groups, [f"g-{number}" for number in range(100_000)])
+        others = 0
+        while not deleting.ready():
+            next_turn()
+            others += 1
+        assert set(deleting.get().values()) == {errors.GroupIdNotFoundError}
+        return others
+
+    assert get_hub().run(turns) > 3
 
 
 def test_a_group_with_very_many_offsets_takes_no_member_and_no_offset_while_it_is_deleted(client):

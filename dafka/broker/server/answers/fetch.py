@@ -110,7 +110,9 @@ def fetch(
 def count(broker: BrokerInterface, answer: FetchAnswer) -> None:
     """The client gets this answer: what was read for it counts now, and once."""
     given = [one for _, one in Pace().over(answer.partitions) if one.batches]
-    broker.count_fetched(sum(one.records for one in given), sum(sum(map(len, one.batches)) for one in given))
+    if given:
+        octets = sum(sum(map(len, one.batches)) for one in given)
+        broker.count_fetched(sum(one.records for one in given), octets)
 
 
 def _octets(answers: Answers) -> int:
