@@ -1,4 +1,4 @@
-"""What an endpoint is configured with."""
+"""The configuration of an endpoint."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Configuration:
 
     @property
     def _endpoint_options(self) -> dict[str, Any]:
-        """What an endpoint of the overlay is made with."""
+        """The arguments for an endpoint of the overlay."""
         # A node of protocol version 1 alone is a leaf for all nodes: they route nothing over it.
         versions = _LEAF if self._options.disable_forwarding else _WITH_ROUTING
         options: dict[str, Any] = {"tls": self._tls, "versions": versions, "overflow": self._overflow}
@@ -78,7 +78,7 @@ class Configuration:
 
     @property
     def _tls(self) -> Tls | Literal["anonymous", "plain"]:
-        """What connections are secured with."""
+        """The certificates of connections."""
         if self._options.disable_ssl:
             return "plain"
         files = (self.openssl_certificate, self.openssl_key, self.openssl_cafile, self.openssl_capath)

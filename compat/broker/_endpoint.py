@@ -90,7 +90,7 @@ class Endpoint:
         ]
 
     def peer_subscriptions(self) -> list[Topic]:
-        """What the direct peers want."""
+        """The topics that the direct peers want."""
         wanted = self._endpoint.filters()
         peers = [info.id for info in self._endpoint.peers() if info.status == "peered"]
         topics = {topic for peer in peers if peer is not None for topic in wanted.get(peer, [])}

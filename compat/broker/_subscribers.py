@@ -21,7 +21,7 @@ S = TypeVar("S", bound="Receiver[Any]")
 
 
 class Receiver(ABC, Generic[Inner]):
-    """What both kinds of subscribers do. Any thread may call it."""
+    """The base of both kinds of subscribers. Any thread may call it."""
 
     def __init__(self, internal_subscriber: Inner) -> None:
         self._subscriber: Inner | None = internal_subscriber

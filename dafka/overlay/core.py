@@ -77,7 +77,7 @@ class Core:
 
     @property
     def filters(self) -> dict[bytes, Filter]:
-        """What the known peers want, whether they are direct ones or not."""
+        """The prefixes that the known peers want, direct ones or not."""
         leaves = self.peer.flooding.leaves
         known = self.peer.flooding.table.peers.items()
         return {leaf: leaves.filter(leaf) for leaf in leaves} | {peer: one.filter for peer, one in known}
@@ -165,7 +165,7 @@ class Core:
         return self._pass_data(peer, head, routed, [routed.payload], [])
 
     def malformed(self, now: float, number: int, error: MalformedMessage) -> list[Output]:
-        """What arrives on a connection cannot be cut into messages."""
+        """The octets on a connection cannot be cut into messages."""
         return self._carry(self.peerings.malformed(now, number, error))
 
     def disconnected(self, now: float, number: int) -> list[Output]:

@@ -1,4 +1,4 @@
-"""What the overlay raises, besides :class:`dafka.protocol.errors.MalformedMessage` for octets from others."""
+"""Errors of the overlay, besides :class:`dafka.protocol.errors.MalformedMessage` for octets from others."""
 
 from __future__ import annotations
 

@@ -75,7 +75,8 @@ class TooSlow(Exception):
 
 
 class _Outlet:
-    """What waits for a neighbour at one height. ``balance``: its credit; of version 1, if it takes more."""
+    """The messages that wait for a neighbour at one height. ``balance``: its credit; of version 1, whether it
+    takes more."""
 
     __slots__ = ("balance", "frames", "is_full", "octets")
 

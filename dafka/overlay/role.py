@@ -1,4 +1,4 @@
-"""What one process shows the overlay: a node, with the subscriptions and the data stores of its users.
+"""One process's part in the overlay: a node, with the subscriptions and the data stores of its users.
 
 Stores talk over the peers, to masters and clones any number of hops away. Their topics are part of the
 endpoint's filter; what comes on them is for them alone.

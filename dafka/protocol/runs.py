@@ -137,7 +137,7 @@ class RunReader:
 
 
 class Stream(NamedTuple):
-    """What the records of a run have in common."""
+    """The common part of a run's records."""
 
     recipient: bytes | None
     address: bytes

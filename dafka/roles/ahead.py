@@ -12,7 +12,7 @@ from dafka.roles.limits import Limits
 
 
 class Ahead:
-    """What the partitions of one consumer or store have ahead."""
+    """The records that the partitions of one consumer or store have ahead."""
 
     def __init__(self, limits: Limits) -> None:
         self.records = 0

@@ -1,4 +1,4 @@
-"""What a role asks its surroundings to do, besides publishing commands and runs.
+"""Outputs of a role for its surroundings, besides commands and runs to publish.
 
 Lists of contents in outputs may be shared with other roles and with what was received: nobody changes them.
 """

@@ -60,7 +60,7 @@ class ClientSecurity(NamedTuple):
 
 
 def client_security(properties: Mapping[str, str]) -> ClientSecurity:
-    """What properties say; those of NAMES are read. Raises :class:`TlsError` and :class:`SaslError`."""
+    """Settings from properties; those of NAMES are read. Raises :class:`TlsError` and :class:`SaslError`."""
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
         raise SaslError(f"security.protocol={protocol!r} is not one of {', '.join(PROTOCOLS)}")

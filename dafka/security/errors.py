@@ -1,4 +1,4 @@
-"""What goes wrong with certificates, keys and accounts."""
+"""Errors of certificates, keys and accounts."""
 
 from __future__ import annotations
 

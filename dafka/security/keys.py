@@ -44,7 +44,7 @@ _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class Node(NamedTuple):
-    """What the list says of a node.
+    """A node's entry in the list.
 
     ``store``: it may be a store: acknowledge, and say what it likes of anybody's partitions. ``plain``: it is
     a program that cannot prove its key to those who connect to it, such as a C node or one of pyzmq's.
@@ -55,14 +55,14 @@ class Node(NamedTuple):
 
 
 class ServerKeys(NamedTuple):
-    """What a socket has that others connect to."""
+    """The keys of a socket that others connect to."""
 
     pair: Pair
     allows: Allowed
 
 
 class Keys(NamedTuple):
-    """What a node has, which listens and connects."""
+    """The keys of a node, which listens and connects."""
 
     server: ServerKeys
     own: Pair

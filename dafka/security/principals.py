@@ -78,7 +78,7 @@ def _without_slashes(text: str) -> str:
 
 
 def mapped(rules: Sequence[Rule], name: str) -> str | None:
-    """What the first rule that matches makes of a certificate's name; None: none does."""
+    """A certificate's name, changed by the first rule that matches; None: none does."""
     for pattern, text, case in rules:
         if pattern is None:
             return name

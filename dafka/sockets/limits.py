@@ -56,7 +56,7 @@ HANDLED_MESSAGES = 1000
 HANDLED_LEAST_MESSAGES = 100
 """The same while more than half of RECEIVED_OCTETS is held."""
 MESSAGE_OVERHEAD_OCTETS = 128
-"""What a message handed over takes in memory besides its octets."""
+"""Memory of a message that was handed over, besides its octets."""
 
 # -- sending ------------------------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ ALL_QUEUED_OCTETS = 256 * 1024 * 1024
 """Waiting to be sent to all peers of a socket. At the limit a message larger than QUEUED_LEAST_OCTETS
 waits."""
 BUFFER_OCTETS = 64
-"""What a buffer takes in memory besides its octets."""
+"""Memory of a buffer besides its octets."""
 BUFFERS_AT_ONCE = 256
 """Buffers for one sendmsg; systems allow 1024."""
 SENT_AT_ONCE = 256 * 1024

@@ -28,7 +28,7 @@ _WRITE = 2  # libev's EV_WRITE
 
 
 class Queued:
-    """What waits to be sent to all peers of a socket: so many octets to ``one``, and so many to ``all_``."""
+    """Octets that wait to be sent to all peers of a socket: at most ``one`` for a peer, ``all_`` together."""
 
     def __init__(self, turns: TurnGauge, one: int | None = None, all_: int | None = None) -> None:
         self.turns = turns

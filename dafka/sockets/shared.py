@@ -1,4 +1,4 @@
-"""What all peers of a socket share: budgets, counts, and the log of those that were disconnected."""
+"""Shared by all peers of a socket: budgets, counts, and the log of those that were disconnected."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ JOINED_OCTETS = 64 * 1024  # that one call encrypts; TLS cuts them into records 
 
 
 class TlsSocket:
-    """What connections need of a socket, with TLS around it. It owns the socket."""
+    """A socket with TLS around it, as connections use it. It owns the socket."""
 
     def __init__(self, socket: SSLSocket) -> None:
         self._socket = socket

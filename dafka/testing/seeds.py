@@ -101,7 +101,7 @@ def note_error(item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
 
 
 def _told(item: pytest.Item, nextitem: pytest.Item | None) -> str:
-    """What is said about a failure: how to repeat it, and with what."""
+    """A note on a failure: how to repeat it, and with what."""
     broker, error = item.stash[_broker], item.stash[_raised]
     faults = broker.faults
     seed = _seed(item)

@@ -14,7 +14,7 @@ Message = Sequence[bytes]
 
 
 def header(size: int, more: bool) -> bytes:
-    """What stands before a frame of ``size`` octets."""
+    """The header of a frame of ``size`` octets."""
     if size < 256:
         return _MORE[size] if more else _LAST[size]
     return bytes((LONG | more,)) + size.to_bytes(8, "big")

@@ -22,14 +22,14 @@ MESSAGE_OCTETS = 64 * 1024 * 1024
 MESSAGE_FRAMES = 65_536
 """Frames of one message (cause ``message-frames``)."""
 FRAME_OCTETS = 64
-"""What a frame takes in memory besides its contents, for what a message in progress holds."""
+"""Memory of a frame besides its contents, for a message in progress."""
 
 SUBSCRIPTIONS = 10_000
 """Subscriptions of one peer (cause ``subscriptions``)."""
 SUBSCRIPTIONS_OCTETS = 4 * 1024 * 1024
 """Their octets together, with SUBSCRIPTION_OCTETS for each (cause ``subscriptions``)."""
 SUBSCRIPTION_OCTETS = 200
-"""What a subscription takes in memory besides its prefix."""
+"""Memory of a subscription besides its prefix."""
 PREFIX_OCTETS = 1024
 """Longest subscription (cause ``subscriptions``)."""
 ALL_SUBSCRIPTIONS_OCTETS = 64 * 1024 * 1024

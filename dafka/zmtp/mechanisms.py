@@ -39,10 +39,10 @@ class Mechanism(Protocol):
         """Whether a peer that has come in may stay."""
 
     def begin(self) -> bytes:
-        """What goes out first."""
+        """The first octets to send."""
 
     def receive(self, command: Command) -> bytes:
-        """What goes out in answer to a command; raises HandshakeError or RefusedError."""
+        """The answer to a command; raises HandshakeError or RefusedError."""
 
 
 MakeMechanism = Callable[[Check], Mechanism]
@@ -50,7 +50,7 @@ MakeMechanism = Callable[[Check], Mechanism]
 
 
 class _Open:
-    """What the mechanisms without keys have in common."""
+    """The base of the mechanisms without keys."""
 
     peer_key = b""
     sealing: Sealing | None = None

@@ -18,7 +18,7 @@ _NAME = b"\x07MESSAGE"
 _NONCE = 8
 _MAC = 16
 OVERHEAD_OCTETS = len(_NAME) + _NONCE + _MAC + 1
-"""What a sealed frame has more than a plain one, besides a longer header."""
+"""Octets that a sealed frame has more than a plain one, besides a longer header."""
 _INNER_MORE, _INNER_COMMAND = 0x01, 0x02
 _ROOM_OCTETS = 64 * 1024
 
@@ -102,7 +102,7 @@ class Opener:
     def __init__(self, key: bytes, prefix: bytes, received: int) -> None:
         self.max_octets = 0
         self.error: ProtocolError | None = None
-        """What ended the stream, behind the frames that were returned."""
+        """The error that ended the stream, behind the frames that were returned."""
         self._key = key
         self._prefix = prefix
         self._received = received

@@ -84,7 +84,7 @@ class Fetch(NamedTuple):
 
 
 def parse_request(frames: Sequence[bytes]) -> Offset | Fetch:
-    """What a client asks. Raises :class:`InvalidCommandError` for any other shape.
+    """Decode a client's command. Raises :class:`InvalidCommandError` for any other shape.
 
     Values are not looked at, except for the size of a FETCH: a position may be negative or beyond the end.
     """

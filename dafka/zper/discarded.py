@@ -1,4 +1,4 @@
-"""What was discarded, by cause: counted, and logged once a minute for each cause."""
+"""Discarded messages: counted by cause, and logged once a minute for each cause."""
 
 from __future__ import annotations
 

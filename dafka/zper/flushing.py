@@ -80,7 +80,7 @@ class Unflushed:
 
 
 class Flushed:
-    """What flushes have done since the start."""
+    """Counts of flushes since the start."""
 
     def __init__(self) -> None:
         self.flushes = 0

@@ -1,4 +1,4 @@
-"""What clients have written to one partition and no flush has taken yet; and what a flush answers them.
+"""Messages that clients have written to one partition and no flush has taken yet; and their answers.
 
 A state machine without I/O; the time is given to it. Messages gather until a flush is due:
 
@@ -51,7 +51,7 @@ class Run(NamedTuple):
 
 @dataclass
 class Bulk(Generic[ClientT]):
-    """What one flush takes: runs in the order in which they came."""
+    """The messages of one flush: runs in the order in which they came."""
 
     runs: list[Run] = field(default_factory=list)
     messages: int = 0
@@ -126,6 +126,6 @@ class Gathering(Generic[ClientT]):
         return max(self._due - now, 0.0)
 
     def take(self) -> Bulk[ClientT]:
-        """What is to be flushed now, which is everything."""
+        """Take everything that waits, to flush it now."""
         bulk, self._bulk, self._due = self._bulk, Bulk(), inf
         return bulk

@@ -52,7 +52,7 @@ class Mode(IntEnum):
 
 
 class Identity(NamedTuple):
-    """What an identity says."""
+    """The fields of an identity."""
 
     topic: str
     """As the client named it: with the partition's number if it gave one."""
@@ -78,7 +78,7 @@ def build(topic: str, mode: int = Mode.NO_RESPONSE, unique: bytes | None = None)
 
 
 def parse(octets: bytes) -> Identity:
-    """What an identity says. Raises :class:`InvalidIdentityError`, whose ``cause`` says what is wrong."""
+    """Decode an identity. Raises :class:`InvalidIdentityError`, whose ``cause`` says what is wrong."""
     if len(octets) < _HEAD:
         raise InvalidIdentityError("too-short", f"{octets!r} has not the 3 octets before the topic")
     length = octets[2]

@@ -1,4 +1,4 @@
-"""What was sent to a replica and not answered: which answer acknowledges what.
+"""Messages that were sent to a replica and not answered: which answer acknowledges which.
 
 A state machine without I/O. A ZPWriter answers in mode 2 for each message, in order, with its last frame, so
 an answer acknowledges the oldest message. One that answers at its flushes only (the Java server does,

@@ -25,7 +25,7 @@ ANSWER_OCTETS = 1024 * 1024
 """Answers that wait for a client that does not read them; beyond, nothing is read from it."""
 
 ANSWER_BESIDE = 64
-"""What an answer takes beside its payload."""
+"""Memory of an answer beside its payload."""
 
 SHORTEST_RETRY = 0.1
 """Seconds until a flush that failed is tried again; doubled by each failure."""
@@ -50,10 +50,10 @@ READS_AT_ONCE = 4
 """Super frames and long messages that are read from the log at the same time."""
 
 CHUNK_OCTETS = 64 * 1024
-"""What a stream reads from the log at once, if the next message is not longer."""
+"""Octets that a stream reads from the log at once, if the next message is not longer."""
 
 CHUNK_BESIDE = 400
-"""What a chunk that is kept takes in memory beside its octets."""
+"""Memory of a kept chunk beside its octets."""
 
 CHUNKS_OCTETS = 16 * 1024 * 1024
 """Chunks that are kept for other streams: those at the end of a partition all want the same."""
@@ -78,7 +78,7 @@ COPIES_AT_ONCE = 500
 """Partitions that are copied to one replica at the same time, each on a connection of its own."""
 
 COPY_OCTETS = 1024 * 1024
-"""What is read from the log at once for a replica."""
+"""Octets that are read from the log at once for a replica."""
 
 COPY_IDLE_SECONDS = 10.0
 """A partition's connection to a replica is closed when nothing has come for so long ..."""

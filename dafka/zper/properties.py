@@ -42,7 +42,7 @@ class Key(NamedTuple):
 
 
 class Properties(NamedTuple):
-    """What a file says."""
+    """The settings of a file."""
 
     values: dict[str, Value]
     """Of every key, by its name with ``_`` for ``.``; ``writer_replica`` and ``controller_quorum`` are tuples

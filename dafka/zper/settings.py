@@ -20,7 +20,7 @@ _FAMILIES = {family.replace(".", "_") for family in FAMILIES}
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the servers go by. :data:`dafka.zper.properties.KEYS` says what each key means.
+    """The settings of the servers. :data:`dafka.zper.properties.KEYS` explains each key.
 
     An address of None: this server is not there. Raises ValueError for a value that a key does not take; it
     names the option and the value.

@@ -1,4 +1,4 @@
-"""What every class of the bindings that stands for a value has behind it: a value of :mod:`dafka.overlay`."""
+"""The base of all classes of the bindings for values: each has a value of :mod:`dafka.overlay` behind it."""
 
 from __future__ import annotations
 

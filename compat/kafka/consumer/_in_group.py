@@ -1,4 +1,4 @@
-"""What members of groups have in common, whether a member or the broker assigns the partitions.
+"""The base of members of groups, whether a member or the broker assigns the partitions.
 
 Each has two halves: a :class:`Member` in the program's thread, which ``poll`` calls, and its
 :class:`GroupSession` in the hub, which goes on while the program computes. Nothing in the hub keeps the
@@ -87,7 +87,7 @@ class GroupSession(ABC):
 
 
 class Session(Protocol):
-    """What a member needs of its session."""
+    """A member's view of its session."""
 
     @property
     def lost(self) -> bool:

@@ -26,7 +26,7 @@ _record: Any = ShareRecord._make
 
 
 class Taken:
-    """What a fetch has brought of one partition: ``records``, and at once acknowledged ``others``.
+    """The result of a fetch from one partition: ``records``, and at once acknowledged ``others``.
 
     Those are offsets without a record (GAP), records that no deserializer can read (RELEASE), and damaged
     ones (REJECT); ``error`` is about the first of the latter two.

@@ -1,4 +1,4 @@
-"""What the producer and the consumers of a channel say to each other.
+"""Messages between the producer and the consumers of a channel.
 
 In data stores these are commands: a handshake is an attach_writer or an ack_clone, a heartbeat a keepalive,
 and an event any action.

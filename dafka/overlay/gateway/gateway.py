@@ -75,7 +75,7 @@ class Gateway:
 
     @property
     def announcement(self) -> Announcement:
-        """What the handshake tells a new leaf."""
+        """The announcement for new leaves in their handshake."""
         flooding = self._peer.flooding
         if not self._passes_on:
             return Announcement(flooding.filter)

@@ -167,7 +167,7 @@ class Endpoint:
         }
 
     def filters(self) -> dict[EndpointId, list[str]]:
-        """What the known peers want, by their ids: prefixes of topics."""
+        """The prefixes of topics that the known peers want, by their ids."""
         known = self._hub.run(lambda: self._carrier.role.core.filters)
         return {EndpointId(peer): list(map(text_of, prefixes)) for peer, prefixes in known.items()}
 

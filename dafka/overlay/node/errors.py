@@ -1,4 +1,4 @@
-"""What endpoints and subscribers raise."""
+"""Errors of endpoints and subscribers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Overloaded(DafkaError, TimeoutError):
 
 
 class AddressError(DafkaError, ValueError):
-    """What should be ``"host:port"`` is not."""
+    """An address is not of the form ``"host:port"``."""
 
 
 class InsecureAddress(DafkaError, ValueError):

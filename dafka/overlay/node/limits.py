@@ -14,7 +14,7 @@ TAKEN_MESSAGES = 200
 TAKEN_OCTETS = 32 * 1024
 """Their octets. One message may exceed it."""
 ITEM_OCTETS = 128
-"""What a message that waits takes in memory besides its payload."""
+"""Memory of a waiting message besides its payload."""
 PENDING_MESSAGES = 4096
 """Messages published by the threads of a program, which the hub has not taken yet."""
 PENDING_OCTETS = 4 * 1024 * 1024

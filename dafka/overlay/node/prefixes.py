@@ -20,7 +20,7 @@ class Prefixes:
 
     @property
     def filter(self) -> Filter:
-        """What is wanted."""
+        """The wanted prefixes."""
         return reduced(self._counts)
 
     def replace(self, owner: Hashable, wanted: Filter) -> None:

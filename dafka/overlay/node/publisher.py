@@ -89,5 +89,5 @@ def payload_of(value: Value | ZeekMessage) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _event_head(name: str) -> bytes:
-    """What all events of a name begin with: up to their arguments, here none, which take two octets."""
+    """The beginning of all events of a name: up to their arguments, here none, which take two octets."""
     return encode(to_value(Event(name)))[:-2]

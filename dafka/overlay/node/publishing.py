@@ -1,4 +1,4 @@
-"""What programs publish at an endpoint: it goes out a few messages at a time, and to own subscribers."""
+"""Messages that programs publish: they go out a few at a time, and to own subscribers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What peers send: it reaches the role a few messages at a time; large values are checked in a thread."""
+"""Messages of peers: they reach the role a few at a time; large values are checked in a thread."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Subscribers:
 
     @property
     def filter(self) -> Filter:
-        """What all of them want, and what is forwarded."""
+        """The prefixes that all of them want, and those that are forwarded."""
         return self._prefixes.filter
 
     def add(self, subscriber: Subscriber) -> None:

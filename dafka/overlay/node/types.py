@@ -1,4 +1,4 @@
-"""What users of an endpoint get: ids, messages, and who is there."""
+"""Values for users of an endpoint: ids, messages, and peers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EndpointId(bytes):
 
 
 class Message(NamedTuple):
-    """What a subscriber gets. ``sender`` is the endpoint that published it; for a peer of libbroker's
+    """A message to a subscriber. ``sender`` is the endpoint that published it; for a peer of libbroker's
     protocol the direct peer that it came from."""
 
     topic: str

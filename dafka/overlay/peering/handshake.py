@@ -123,7 +123,7 @@ class Handshake:
         return self.peer is not None and self._me < self.peer
 
     def start(self) -> list[Output]:
-        """What to send as soon as there is a connection."""
+        """The octets to send as soon as there is a connection."""
         return [self._hello() if self._connector else self._say(Probe())]
 
     def receive(self, octets: bytes) -> list[Output]:

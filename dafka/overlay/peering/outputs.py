@@ -1,4 +1,4 @@
-"""What the connections of a node ask its surroundings to do, and tell them."""
+"""Outputs of a node's connections for its surroundings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PeerDown(NamedTuple):
     said_goodbye: bool
     """Whether it was the peer who said goodbye."""
     reason: str = ""
-    """What the peer did wrong, if that is why."""
+    """The peer's fault, if that is why."""
 
 
 class Refused(NamedTuple):

@@ -138,7 +138,7 @@ class Peerings:
         return [] if connection is None else self.malformed(connection.heard, connection.number, error)
 
     def malformed(self, now: float, number: int, error: MalformedMessage) -> list[Output]:
-        """What arrives on a connection cannot be cut into messages."""
+        """The octets on a connection cannot be cut into messages."""
         connection = self._connections.get(number)
         if connection is None:
             return []

@@ -43,12 +43,12 @@ class Error(NamedTuple):
 
 
 def status_value(status: Status) -> Value:
-    """What subscribers of :data:`STATUSES` get."""
+    """A message for subscribers of :data:`STATUSES`."""
     return "status", Enum(status.code.name.lower()), _info(status.context), status.message
 
 
 def error_value(error: Error) -> Value:
-    """What subscribers of :data:`ERRORS` get."""
+    """A message for subscribers of :data:`ERRORS`."""
     about = (error.message,) if error.context is None else (_info(error.context), error.message)
     return "error", Enum(error.code.name.lower()), about
 

@@ -1,4 +1,4 @@
-"""What all the others want: how often each prefix occurs in their filters."""
+"""The demand of all others: how often each prefix occurs in their filters."""
 
 from __future__ import annotations
 

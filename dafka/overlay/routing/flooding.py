@@ -41,7 +41,7 @@ _Said = tuple[Path | None, int]  # what a neighbour was told of a peer: the path
 
 
 class Flooding:
-    """What the node ``me`` knows of others, and tells them."""
+    """The knowledge of the node ``me`` about others, and what it tells them."""
 
     def __init__(self, me: bytes, time: int, filter: Filter = ()) -> None:
         self.me = me

@@ -67,11 +67,11 @@ class Leaves:
         return min(self._listed.get(leaf, ()), default=None)
 
     def filter(self, leaf: bytes) -> Filter:
-        """What a leaf wants, by its speaker."""
+        """The filter of a leaf, by its speaker."""
         return self._listed[leaf][min(self._listed[leaf])].filter
 
     def others(self, leaf: bytes) -> Filter:
-        """What everybody wants but this leaf."""
+        """The demand of all but this leaf."""
         return self._demand.without([one.filter for one in self._listed.get(leaf, {}).values()])
 
     def wanting(self, topic: bytes, publisher: bytes, is_passed_on: bool) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""What a peer asks its surroundings to do, and tells them."""
+"""Outputs of a peer for its surroundings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What add and subtract do to a value. Both raise :class:`TypeClash` and leave the value as it was."""
+"""Adding to a value and subtracting. Both raise :class:`TypeClash` and leave the value as it was."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ZEROS: dict[int, Value] = {
 
 
 def zero(tag: int) -> Value:
-    """What the first addition begins with."""
+    """The value that the first addition begins with."""
     if tag not in _ZEROS:
         raise TypeClash(f"nothing can be added to a value with the tag {tag}")
     return _ZEROS[tag]

@@ -44,7 +44,7 @@ class Entry:
 
 
 class Row(NamedTuple):
-    """What is to be kept of an entry."""
+    """The stored form of an entry."""
 
     value: bytes
     deadline: float | None
@@ -107,7 +107,7 @@ class Content:
         return self._entries.items()
 
     def entry(self, octets: bytes) -> Entry | None:
-        """What there is of an encoded key."""
+        """The entry of an encoded key, if there is one."""
         return self._entries.get(octets)
 
     def exists(self, key: Value) -> bool:

@@ -1,4 +1,4 @@
-"""What the operations of a store raise; ``code`` is Broker's number for it."""
+"""Errors of a store's operations; ``code`` is Broker's number."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Stores:
     def __init__(self, me: bytes, new_number: Callable[[], int]) -> None:
         self.by_name: dict[str, Store] = {}
         self.topics: Filter = ()
-        """What the endpoint is to subscribe to for its stores."""
+        """The prefixes that the endpoint subscribes to for its stores."""
         self.discarded: Counter[str] = Counter()
         """Commands that were not taken, by cause."""
         self._me = me

@@ -12,7 +12,7 @@ from dafka.overlay.wire.commands import Add, Clear, Erase, Put, Subtract
 from dafka.overlay.wire.primitives import EntityId
 
 _FIRST = {Count: types.COUNT, int: types.INTEGER, float: types.REAL, Timespan: types.TIMESTAMP}
-"""What there is before the first increment, by the type of the amount."""
+"""The value before the first increment, by the type of the amount."""
 
 
 def plain(value: object) -> Value:

@@ -1,4 +1,4 @@
-"""What stores ask their surroundings to do, and the commands that stand for the messages of channels."""
+"""Outputs of stores for their surroundings, and the commands that stand for the messages of channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of a store, the answers that its content gives, and questions that wait for one."""
+"""Questions to a store, the answers that its content gives, and questions that wait for one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Operation(IntEnum):
 
 
 def answer(content: Content, query: Query) -> Answered:
-    """What the content says to GET, INDEX and EXISTS."""
+    """The content's answers to GET, INDEX and EXISTS."""
     request, operation, arguments = query
     try:
         match operation, arguments:

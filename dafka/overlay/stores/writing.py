@@ -1,4 +1,4 @@
-"""What a clone or a proxy writes: actions on their way to the master.
+"""Writes of a clone or a proxy: actions on their way to the master.
 
 They wait while there is no master. Each is kept until the master has acknowledged it, and a new master is
 sent what the one before has not: with the same numbers, so that a master that comes back with what it had
@@ -25,7 +25,7 @@ class Writer:
 
     def __init__(self, name: str, new_entity: Callable[[], EntityId]) -> None:
         self.master: EntityId | None = None
-        """Whom it writes to; None: what is written waits."""
+        """The master that it writes to; None: writes wait."""
         self.entity = NO_ENTITY
         """The id under which it writes."""
         self._topic = master_topic(name)
@@ -45,7 +45,7 @@ class Writer:
 
     @property
     def waiting(self) -> list[Action]:
-        """What was not sent to any master yet."""
+        """Writes that were not sent to any master yet."""
         return list(self._queued)
 
     def write(self, action: Action) -> list[Output]:

@@ -45,7 +45,7 @@ class Set(AbstractSet["Value"]):
 
     @property
     def keys_in_order(self) -> tuple[OrderKey, ...]:
-        """What the elements are sorted by."""
+        """The sort key of an element."""
         return self._keys
 
     @classmethod
@@ -92,7 +92,7 @@ class Table(Mapping["Value", "Value"]):
 
     @property
     def keys_in_order(self) -> tuple[OrderKey, ...]:
-        """What the entries are sorted by."""
+        """The sort key of an entry."""
         return self._keys
 
     @property

@@ -48,7 +48,7 @@ _ZEEK = (ZeekEvent, LogCreate, LogWrite, IdentifierUpdate, Batch)
 
 
 class Message(NamedTuple):
-    """What a client gets. Octets of a topic that are not UTF-8 are kept as surrogateescape does it."""
+    """A message to a client. Octets of a topic that are not UTF-8 are kept as surrogateescape does it."""
 
     topic: str
     value: Value

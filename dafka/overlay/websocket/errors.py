@@ -1,4 +1,4 @@
-"""What the WebSocket API raises."""
+"""Errors of the WebSocket API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both sides of a WebSocket connection share: frames joined to messages, and how connections end.
+"""The common part of both sides of a WebSocket connection: joining frames to messages, and the end.
 
 The protocol itself is that of the package websockets, in its form without I/O. Compression
 (permessage-deflate) is neither offered nor accepted: a window for each connection would take more memory than

@@ -42,7 +42,7 @@ from dafka.sockets.reasons import Reasons
 
 
 class Shared(Protocol):
-    """What the clients of a server share."""
+    """Shared by all clients of a server."""
 
     carrier: Carrier
     budget: Budget

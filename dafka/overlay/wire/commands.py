@@ -1,4 +1,4 @@
-"""What the masters and clones of data stores say to each other: commands, in envelopes of the type command.
+"""Messages between masters and clones of data stores: commands, in envelopes of the type command.
 
 A command has a sequence number, a sender, a receiver and one of the contents below. Actions change a store,
 the others are about the channels that carry actions. The last four are spoken among nodes of ours alone: they

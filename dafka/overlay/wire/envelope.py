@@ -1,4 +1,4 @@
-"""What peers send behind the handshake in version 1: an envelope around data, commands, filters and pings."""
+"""Messages behind the handshake in version 1: an envelope around data, commands, filters and pings."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class DropConn(NamedTuple):
 
 
 class Announcement(NamedTuple):
-    """What a node says about itself: its filter; in version 2 also when it set that, its clock and leaves."""
+    """A node's announcement: its filter; in version 2 also when it set that, its clock and leaves."""
 
     filter: tuple[bytes, ...] = ()
     time: int = 0

@@ -1,4 +1,4 @@
-"""What a node of ours tells the others about the peers of version 1 behind it: its leaves."""
+"""Announcements of leaves: the peers of version 1 behind a node of ours."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def encode_links(neighbours: Iterable[bytes], filter: Filter) -> bytes:
 
 
 def links_of(value: object) -> Links:
-    """What an answer says. Raises :class:`MalformedMessage`."""
+    """Decode an answer. Raises :class:`MalformedMessage`."""
     match value:
         case (1, tuple(ids), tuple(prefixes), *_) if all(type(one) is str for one in (*ids, *prefixes)):
             try:

@@ -1,4 +1,4 @@
-"""What messages are made of: ids of endpoints and entities, octet strings, lists of prefixes."""
+"""The elements of messages: ids of endpoints and entities, octet strings, lists of prefixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nodes of ours say to each other behind the handshake (version 2): subscriptions and routed messages.
+"""Messages between nodes of ours behind the handshake (version 2): subscriptions and routed messages.
 
 Each message begins with an octet that names its type. Ping (4) and pong (5) hold their payload alone.
 """

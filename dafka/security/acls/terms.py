@@ -1,4 +1,4 @@
-"""What an access control list says, with Kafka's names and numbers, and which of them a filter takes."""
+"""Entries of access control lists, with Kafka's names and numbers, and which of them a filter takes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLUSTER_NAME = "kafka-cluster"
 
 
 class ResourceType(IntEnum):
-    """What something is done to (Kafka's ResourceType)."""
+    """The type of a resource (Kafka's ResourceType)."""
 
     UNKNOWN = 0
     ANY = 1
@@ -37,7 +37,7 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
-    """What is done (Kafka's AclOperation)."""
+    """An operation on a resource (Kafka's AclOperation)."""
 
     UNKNOWN = 0
     ANY = 1

@@ -29,7 +29,7 @@ class CutError(ConnectionAbortedError):
 
 
 class Link(Protocol):
-    """What faults do to the connection of a client over TCP."""
+    """The faults of a client's connection over TCP."""
 
     def cut_next(self) -> None:
         """Send the half of the next answer, and end the connection."""
@@ -162,5 +162,5 @@ class Calls:
 
 
 def told_of(error: Error | None) -> str:
-    """What a client was told, in the words of the history."""
+    """The answer to a client, in the words of the history."""
     return "ok" if error is None else error.__name__

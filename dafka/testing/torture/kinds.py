@@ -1,4 +1,4 @@
-"""What can go wrong: every kind of fault, which calls it may meet, and why a correct program survives it.
+"""Every kind of fault, which calls it may meet, and why a correct program survives it.
 
 A fault is one that real clusters do, and the broker stays a correct Kafka meanwhile: what it has acknowledged
 is there, and what it refuses is not written. Each kind belongs to a level:

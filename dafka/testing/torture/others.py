@@ -1,4 +1,4 @@
-"""What other members, and the coordinator, do to the members of a group."""
+"""Faults by other members, and by the coordinator, that members of a group meet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is flushed: the first frame of each message, and its position."""
+"""Acknowledgements: the first frame of each flushed message, and its position."""
 
 from __future__ import annotations
 

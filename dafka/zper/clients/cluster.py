@@ -1,4 +1,4 @@
-"""What a cluster's nodes know of each other."""
+"""A client's view of a cluster: the nodes, as they know each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong between a client and a server; a status other than OK is ``commands.RefusedError``."""
+"""Errors between a client and a server; a status other than OK is ``commands.RefusedError``."""
 
 from __future__ import annotations
 

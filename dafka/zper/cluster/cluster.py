@@ -36,7 +36,7 @@ _ANY_HOSTS = ("tcp://0.0.0.0:", "tcp://*:", "tcp://[::]:")
 
 
 class _Known:
-    """What is known of another node."""
+    """The known facts about another node."""
 
     def __init__(self, node: Node, now: float, host: str) -> None:
         self.node = node

@@ -1,4 +1,4 @@
-"""What controllers say to each other, as frames without the envelope.
+"""Messages between controllers, as frames without the envelope.
 
 A node asks every other node that its configuration names, once in a while::
 

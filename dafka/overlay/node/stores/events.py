@@ -1,4 +1,4 @@
-"""Events of a store: what has changed, as values for whoever waits for them."""
+"""Events of a store: its changes, as values for subscribers."""
 
 from __future__ import annotations
 
