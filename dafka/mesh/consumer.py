@@ -274,6 +274,7 @@ class ConsumerNode(Node):
         self._delivered = self._delivered_bytes = 0  # ever
         self._replaced = self._replaced_bytes = 0  # in the inbox, since the role was told of its room
         self._lost = 0
+        self._replaced_ever = 0
         self._behind = 0.0  # when published records may last have waited, while that is of interest
         self._taken_records = self._taken_bytes = 0  # touched by the user's thread only
         self.endpoint = Endpoint.shared(hub, options)
@@ -322,6 +323,7 @@ class ConsumerNode(Node):
             "fetches_sent": role.fetches,
             "fetches_timed_out": role.timeouts,
             "records_lost": self._lost,
+            "records_replaced": self._replaced_ever,
             "partitions": len(role.positions),
             "partitions_refused": role.refused,
             "partitions_unanswered": role.unanswered,
@@ -392,6 +394,7 @@ class ConsumerNode(Node):
                 self._records += records
                 self._bytes += octets
                 self._replaced += count - records
+                self._replaced_ever += count - records
                 self._replaced_bytes += size - octets
                 delivered = True
             elif isinstance(output, Hold):

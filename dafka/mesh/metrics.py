@@ -18,6 +18,7 @@ NODE_METRICS = {
     "records_served": "Records sent in answer to a FETCH",
     "bytes_served": "Contents of these in octets",
     "records_lost": "Records that no longer existed when the consumer came to them",
+    "records_replaced": "Records that a newer one took the place of (latest_only); a batch counts as one",
     "fetches_sent": "FETCH commands sent",
     "fetches_timed_out": "FETCH commands that were not answered in time",
     "fetches_answered": "FETCH commands answered; a store counts each piece of an answer",
@@ -111,7 +112,14 @@ DESCRIPTIONS |= BRIDGE_METRICS
 COUNTERS = frozenset(
     {
         *("records_in", "bytes_in", "records_out", "bytes_out", "records_served", "bytes_served"),
-        *("records_lost", "fetches_sent", "fetches_timed_out", "fetches_answered", "partitions_refused"),
+        *(
+            "records_lost",
+            "records_replaced",
+            "fetches_sent",
+            "fetches_timed_out",
+            "fetches_answered",
+            "partitions_refused",
+        ),
         *("beacons_in", "beacons_out", "discarded"),
         *("endpoint_records_in", "endpoint_bytes_in", "endpoint_records_out", "endpoint_bytes_out"),
         *("endpoint_commands_in", "endpoint_commands_out", "endpoint_fetches_in", "endpoint_fetches_out"),

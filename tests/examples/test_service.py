@@ -8,15 +8,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 from cli.tools import LOOPBACK, address_of, produce, running
-from documents.markdown import ROOT, blocks
+from disks import fill, small_disk
+from documents.markdown import ROOT, Block, blocks
 from documents.walking import Walk
 from kafka import KafkaConsumer
 from ports import free_port
+
+from dafka.log.limits import RESERVE_BYTES
 
 FOLDER = ROOT / "examples" / "service"
 ADDRESSES = ("127.0.0.1:9092", "127.0.0.1:9093", "127.0.0.1:9100")
@@ -30,7 +34,17 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
         if shutil.which(tool) is None:
             pytest.skip(f"there is no {tool} here")
     variables = {"DAFKA_KAFKA_BOOTSTRAP_SERVER": ADDRESSES[0]}
-    walk = Walk(tmp_path_factory.mktemp("service"), ADDRESSES, variables)
+    with ExitStack() as stack:
+        folder = tmp_path_factory.mktemp("service")
+        try:
+            folder = stack.enter_context(small_disk(folder / "disk", 64))
+            walk = _FullDisk(folder, ADDRESSES, variables)
+        except pytest.skip.Exception:  # this user may mount none: the page is walked on a disk with room
+            walk = Walk(tmp_path_factory.mktemp("roomy"), ADDRESSES, variables)
+        yield from _walked(walk)
+
+
+def _walked(walk: Walk) -> Iterator[Walk]:
     text = walk.here((FOLDER / "broker.toml").read_text())
     port = walk.here(ADDRESSES[2]).rpartition(":")[2]
     (walk.folder / "broker.toml").write_text(text.replace("metrics_port = 9100", f"metrics_port = {port}"))
@@ -39,6 +53,21 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
         yield walk
     finally:
         walk.end()
+
+
+class _FullDisk(Walk):
+    """The disk is really full when the page comes to a disk that fills, until records were deleted."""
+
+    def step(self, block: Block) -> str:
+        if "topics empty" not in block.text:
+            return super().step(block)
+        filling = fill(self.folder, left=RESERVE_BYTES)
+        produce = "echo 1001 | dafka kafka produce orders --timeout 2 --command-config shop.properties"
+        refused = self.run(produce, status=1)
+        assert "KafkaStorageError" in refused and "No space left on device" in refused, refused
+        said = super().step(block)
+        filling.unlink()
+        return said
 
 
 def printed(walk: Walk, words: str) -> str:

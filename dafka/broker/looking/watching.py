@@ -2,7 +2,8 @@
 
 Theory of operation. A look asks for the ends of all partitions and for the committed offsets of groups; what
 is told beyond comes from comparing it with the look before. *Written a second* is the growth of a topic's
-ends, *read a second* that of a group's offsets.
+ends, *read a second* that of a group's offsets. *Octets a second* is the growth of what a topic takes on the
+disk; it is not known while more is deleted than written.
 
 The *delay* of a group is how long a record waits for it. A partition whose end is ahead of the group gets a
 mark: where its end was, and when. The delay is the time from there until the group has passed the mark, which
@@ -47,12 +48,17 @@ TopicPartition = tuple[str, int]
 
 
 class TopicRow(NamedTuple):
-    """``records``: offsets from the first one to the end. ``written``: a second, None at the first look."""
+    """``records``: offsets from the first one to the end. ``written``: a second, None at the first look.
+
+    ``octets``: what it takes on the disk; ``growth``: a second, None where less is there than before.
+    """
 
     topic: str
     partitions: int
     records: int
     written: float | None
+    octets: int | None = None
+    growth: float | None = None
 
 
 class GroupRow(NamedTuple):
@@ -120,6 +126,7 @@ class Watch:
         self._clock = clock
         self._took: dict[str, deque[float]] = {}
         self._ends: dict[TopicPartition, int] = {}  # at the last look
+        self._octets: dict[str, int] = {}  # of topics, likewise
         self._looked: float | None = None
         self._read: dict[str, _Read] = {}
         self._positions = 0  # in all of them
@@ -140,9 +147,13 @@ class Watch:
         ends = self._offsets(watched, LATEST)
         now = self._clock()
         seconds = None if self._looked is None else now - self._looked
-        topics = self._topic_rows(watched, starts, ends, seconds)
+        octets = self._sizes(watched)
+        topics = [
+            row._replace(octets=octets.get(row.topic), growth=self._growth(row.topic, octets, seconds))
+            for row in self._topic_rows(watched, starts, ends, seconds)
+        ]
         unread = self._look_at_groups(ends)
-        self._ends, self._looked = ends, now
+        self._ends, self._octets, self._looked = ends, octets, now
         return Look(
             metadata.cluster_id or "",
             len(metadata.brokers),
@@ -168,6 +179,29 @@ class Watch:
             return {}
         found = self._ask("ListOffsets", "list_offsets", dict.fromkeys(keys, place))
         return {key: one.offset for key, one in found.items() if one.error is None}
+
+    def _sizes(self, keys: list[TopicPartition]) -> dict[str, int]:
+        """What each topic takes on the disk, where the broker tells it to who asks."""
+        if not keys:
+            return {}
+        try:
+            found = self._ask("DescribeLogDirs", "log_directories", sorted({topic for topic, _ in keys}))
+        except KafkaConnectionError:
+            raise
+        except (KafkaError, DafkaError):  # it needs a right for the cluster
+            return {}
+        octets: dict[str, int] = {}
+        for folder in found:
+            for (topic, _), size in folder.sizes.items():
+                octets[topic] = octets.get(topic, 0) + size
+        return octets
+
+    def _growth(self, topic: str, octets: Mapping[str, int], seconds: float | None) -> float | None:
+        """By how many octets a topic has grown in a second."""
+        now, before = octets.get(topic), self._octets.get(topic)
+        if not seconds or now is None or before is None or now < before:
+            return None
+        return (now - before) / seconds
 
     def _topic_rows(
         self,

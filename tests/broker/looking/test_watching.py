@@ -6,8 +6,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kafka.errors import GroupAuthorizationFailedError, KafkaConnectionError
+from kafka.errors import ClusterAuthorizationFailedError, GroupAuthorizationFailedError, KafkaConnectionError
 
+from dafka.broker.interface.admin import LogDirectory
 from dafka.broker.interface.groups import CommittedOffset, GroupType, ListedGroup
 from dafka.broker.interface.records import EARLIEST, ListedOffset
 from dafka.broker.interface.topics import Metadata, PartitionMetadata, TopicMetadata
@@ -22,6 +23,7 @@ class Cluster:
         self.ends: dict[str, list[int]] = {}
         self.offsets: dict[str, dict[tuple[str, int], int]] = {}
         self.refused: set[str] = set()
+        self.sizes: dict[str, int] | None = {}
         self.gone = False
         self.now = 0.0
         self.calls: list[str] = []
@@ -49,6 +51,12 @@ class Cluster:
             (topic, number): ListedOffset(None, 0 if place == EARLIEST else self.ends[topic][number])
             for (topic, number), place in wanted.items()
         }
+
+    def _log_directories(self, topics: list[str]) -> list[LogDirectory]:
+        if self.sizes is None:
+            raise ClusterAuthorizationFailedError("no")
+        sizes = {(name, 0): size for name, size in self.sizes.items() if name in topics}
+        return [LogDirectory(None, "/disk", sizes)]
 
     def _list_groups(self) -> list[ListedGroup]:
         return [ListedGroup(name, "consumer", "Stable", GroupType.CLASSIC) for name in self.offsets]
@@ -86,6 +94,16 @@ def test_rates_are_what_came_between_two_looks(cluster: Cluster, watch: Watch) -
     look = watch.look()
     assert look.topics[0].written == 30.0
     assert look.groups[0].read == 15.0 and look.groups[0].lag == 0
+
+
+def test_octets_a_second_are_what_a_topic_has_grown_by_on_the_disk(cluster: Cluster, watch: Watch) -> None:
+    cluster.ends["orders"], cluster.sizes = [10, 20], {"orders": 1000}
+    assert watch.look().topics == [TopicRow("orders", 2, 30, None, 1000, None)]
+    for size, growth in ((4000, 1500.0), (4000, 0.0), (500, None), (700, 100.0)):  # retention in between
+        cluster.now, cluster.sizes = cluster.now + 2, {"orders": size}
+        assert watch.look().topics == [TopicRow("orders", 2, 30, 0.0, size, growth)]
+    cluster.now, cluster.sizes = cluster.now + 2, None  # it needs a right for the cluster
+    assert watch.look().topics == [TopicRow("orders", 2, 30, 0.0, None, None)]
 
 
 def test_new_partitions_topics_that_were_made_anew_and_offsets_set_back_have_no_rates_below_zero(

@@ -8,7 +8,7 @@ from typing import Any
 from dafka.broker.looking.outcomes import printable
 from dafka.broker.looking.watching import Answers, GroupRow, Look, TopicRow
 
-TOPICS = ("TOPIC", "PARTITIONS", "RECORDS", "WRITTEN/S")
+TOPICS = ("TOPIC", "PARTITIONS", "RECORDS", "WRITTEN/S", "BYTES/S")
 GROUPS = ("GROUP", "TYPE", "STATE", "LAG", "READ/S", "DELAY")
 
 
@@ -18,7 +18,10 @@ def as_object(look: Look) -> dict[str, Any]:
         "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
         "cluster": look.cluster,
         "brokers": look.brokers,
-        "topics": [{**one._asdict(), "written": _rounded(one.written)} for one in look.topics],
+        "topics": [
+            {**one._asdict(), "written": _rounded(one.written), "growth": _rounded(one.growth)}
+            for one in look.topics
+        ],
         "groups": [
             {**one._asdict(), "read": _rounded(one.read), "delay": _rounded(one.delay)} for one in look.groups
         ],
@@ -57,7 +60,13 @@ def left_out(look: Look) -> str:
 
 def topic_cells(row: TopicRow) -> tuple[str, ...]:
     """The cells below TOPICS."""
-    return printable(row.topic), f"{row.partitions:,}", f"{row.records:,}", rate(row.written)
+    return (
+        printable(row.topic),
+        f"{row.partitions:,}",
+        f"{row.records:,}",
+        rate(row.written),
+        size(row.growth),
+    )
 
 
 def group_cells(row: GroupRow) -> tuple[str, ...]:
@@ -71,6 +80,17 @@ def rate(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.1f}"
+
+
+def size(value: float | None) -> str:
+    """Octets: 17, 2.5 k, 31.0 M."""
+    if value is None:
+        return "-"
+    for unit in ("", " k", " M"):
+        if value < 999.95:
+            return f"{value:.1f}{unit}" if unit else f"{value:.0f}"
+        value /= 1000
+    return f"{value:,.1f} G"
 
 
 def seconds(value: float | None) -> str:

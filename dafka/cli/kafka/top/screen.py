@@ -33,7 +33,7 @@ from dafka.cli.kafka.top.rows import (
 ROWS = 200
 """Rows of a table; those with the largest numbers, or the first ones by name."""
 
-_NUMBERS = {"PARTITIONS", "RECORDS", "WRITTEN/S", "LAG", "READ/S", "DELAY"}
+_NUMBERS = {"PARTITIONS", "RECORDS", "WRITTEN/S", "BYTES/S", "LAG", "READ/S", "DELAY"}
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
