@@ -48,11 +48,11 @@ TOPOLOGY_LETTERS = 1024 * 1024
 GROUP_TASKS = 20_000
 """Active tasks of a streams group, and standby tasks as well; with more, no task is assigned."""
 
-MIGRATED_MEMBERS = 500
-"""Members of a classic group that becomes one with the newer protocol; a larger one has to be empty."""
+MIGRATED_AT_ONCE = 300
+"""Members of a group that becomes a classic one in the turn in which the last newer member goes."""
 
 MIGRATED_OCTETS = 256 * 1024
-"""Octets of their subscriptions and assignments, and of what a classic member there subscribes to."""
+"""Octets of the subscription and the assignment of a classic member in a group of the newer protocol."""
 
 KEPT_MEMBER_OCTETS = 4 * 1024 * 1024
 """Octets of what is kept of a member over a restart; one of whom there is more joins again."""

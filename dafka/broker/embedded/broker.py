@@ -40,12 +40,18 @@ from dafka.broker.groups.kept_members import KeptMembers
 from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.groups.offsets_expiry import OffsetExpiry
+from dafka.broker.groups.rebalance import Terms
 from dafka.broker.groups.registry import Groups
 from dafka.broker.groups.streams.coordinator import StreamsGroups
 from dafka.broker.groups.streams.kept import KeptTopologies
 from dafka.broker.groups.times import GroupTimes
 from dafka.broker.interface.topics import Metadata, TopicMetadata
-from dafka.broker.limits import EXPIRATION_INTERVAL, OFFSETS_CHECK_INTERVAL
+from dafka.broker.limits import (
+    EXPIRATION_INTERVAL,
+    GROUP_MAX_SIZE,
+    INITIAL_DELAY,
+    OFFSETS_CHECK_INTERVAL,
+)
 from dafka.broker.options import BrokerOptions
 from dafka.broker.positions.positions import Positions
 from dafka.broker.quotas.table import QuotaTable
@@ -142,8 +148,17 @@ class EmbeddedBroker(EmbeddedCalls):
                 self._configs.of_group,
                 partial(features.check_on, "group.version"),
                 policy,
+                self._group_size("group.consumer.max.size"),
             )
-            self._groups = Coordinator(hub, self._offsets, groups, self._lifecycle.stopped_error, policy)
+            self._groups = Coordinator(
+                hub,
+                self._offsets,
+                groups,
+                self._lifecycle.stopped_error,
+                policy,
+                self._classic_terms(),
+                self._group_size("group.consumer.max.size"),
+            )
             self._adoption = Adoption(hub, self._topics, self._lifecycle)
             self._writer.on_commit(self._adoption.committed)
             self._topics.adopt_stored()
@@ -262,6 +277,7 @@ class EmbeddedBroker(EmbeddedCalls):
                 self._topic_calls.create_topics,
                 partial(features.check_on, "streams.version"),
                 KeptTopologies(self.log, self._writer),
+                self._group_size("group.streams.max.size"),
             )
             self._groups.on_delete(self._streams_groups.forget_group)
             if self._epochs.restored:
@@ -280,6 +296,21 @@ class EmbeddedBroker(EmbeddedCalls):
             searches = self._searches(times, options)
             self._expiry = Expiry(hub, searches, clock.monotonic)
             undo.pop_all()  # it runs
+
+    def _group_size(self, setting: str) -> int:
+        return min(int(self._configs.broker_value(setting)), GROUP_MAX_SIZE)
+
+    def _classic_terms(self) -> Terms:
+        def seconds(name: str) -> float:
+            return int(self._configs.broker_value(name)) / 1000
+
+        delay = seconds("group.initial.rebalance.delay.ms")
+        return Terms(
+            self._group_size("group.max.size"),
+            None if delay == INITIAL_DELAY else delay,
+            seconds("group.min.session.timeout.ms"),
+            seconds("group.max.session.timeout.ms"),
+        )
 
     @property
     def node(self) -> BrokerNode:

@@ -33,11 +33,11 @@ from kafka.errors import (
 from dafka.broker.groups.consumer import classic
 from dafka.broker.groups.consumer.group import ConsumerGroup
 from dafka.broker.groups.consumer.migration import Policy, downgraded
-from dafka.broker.groups.generation import State, at_once
+from dafka.broker.groups.generation import State
 from dafka.broker.groups.group import Group
 from dafka.broker.groups.kept_rows import CLASSIC
-from dafka.broker.groups.members import Reply
 from dafka.broker.groups.offsets import GroupOffsets, check_offsets
+from dafka.broker.groups.rebalance import Terms
 from dafka.broker.groups.registry import AnyGroup, Groups
 from dafka.broker.groups.restoring import restoring
 from dafka.broker.groups.streams.group import StreamsGroup
@@ -57,11 +57,9 @@ from dafka.broker.interface.groups import (
     Synced,
     TopicPartition,
 )
-from dafka.broker.limits import COMMIT_OFFSETS, SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MIN
+from dafka.broker.limits import COMMIT_OFFSETS, MIGRATED_AT_ONCE
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace, in_pieces
-
-ANSWERED_AT_ONCE = 100  # members
 
 T = TypeVar("T")
 
@@ -76,15 +74,20 @@ class Coordinator(GroupInterface):
         groups: Groups,
         stopped: Callable[[], Exception],
         policy: Policy,
+        terms: Terms,
+        most: int,
     ) -> None:
-        """``stopped()`` makes the exception that ends waiting calls after :meth:`close`."""
+        """``stopped()`` makes the exception that ends waiting calls after :meth:`close`; a group of the newer
+        protocol has ``most`` members at most."""
+        self._terms = terms
+        self._most = most
         self._hub = hub
         self._offsets = offsets
         self._groups = groups
         groups.successors.append(self._downgraded)
         groups.revive(
             GroupType.CLASSIC,
-            lambda name, epoch: Group(groups.clock(), self._deliver),
+            lambda name, epoch: Group(groups.clock(), self._groups.deliver, terms),
             CLASSIC,
             lambda name, group, whole, members: restoring(groups.clock(), group, whole, members),
         )
@@ -92,6 +95,7 @@ class Coordinator(GroupInterface):
         self._policy = policy
         self._forgetting: list[Callable[[str], Error | None]] = []
         self._waiting: set[gevent.event.AsyncResult] = set()
+        self._downgrading: set[str] = set()  # groups that become classic ones in several turns
 
     def on_delete(self, forget: Callable[[str], Error | None]) -> None:
         """Have ``forget(group)`` called for each group that is deleted; it waits as a green thread."""
@@ -112,7 +116,7 @@ class Coordinator(GroupInterface):
     def join_group(self, group: str, request: JoinRequest) -> Joined:
         if not isinstance(group, str) or not group:
             return Joined(InvalidGroupIdError, member_id=request.member_id)
-        if not SESSION_TIMEOUT_MIN <= request.session_timeout <= SESSION_TIMEOUT_MAX:
+        if not self._terms.shortest_session <= request.session_timeout <= self._terms.longest_session:
             return Joined(InvalidSessionTimeoutError, member_id=request.member_id)
         if group in self._groups.deleting:
             return Joined(CoordinatorLoadInProgressError, member_id=request.member_id)
@@ -120,7 +124,7 @@ class Coordinator(GroupInterface):
         if isinstance(found, Group):
             known = found
         elif isinstance(found, ConsumerGroup) and found.occupied and self._policy.mixes:
-            joined = classic.join(self._groups.clock(), found, request)
+            joined = classic.join(self._groups.clock(), found, request, self._most)
             self._groups.changed(group, found)
             self._groups.saved(group)
             return joined
@@ -133,7 +137,7 @@ class Coordinator(GroupInterface):
                 self._groups.check_room()
             except CoordinatorNotAvailableError:
                 return Joined(CoordinatorNotAvailableError, member_id=request.member_id)
-            known = Group(self._groups.clock(), self._deliver)
+            known = Group(self._groups.clock(), self._groups.deliver, self._terms)
             self._groups.put(group, known)
 
         def join(reply: Callable[[Joined], object]) -> None:
@@ -232,11 +236,25 @@ class Coordinator(GroupInterface):
         found = self._groups.get(name) if isinstance(name, str) else None
         return found if isinstance(found, ConsumerGroup) else None
 
-    def _downgraded(self, group: AnyGroup) -> Group | None:
+    def _downgraded(self, name: str, group: AnyGroup) -> Group | None:
         """The classic group that takes the place of one in which only classic members are left."""
         if isinstance(group, ConsumerGroup) and group.only_classic and self._policy.downgrades:
-            return downgraded(self._groups.clock(), group, self._deliver)
+            if len(group.members) <= MIGRATED_AT_ONCE:
+                return downgraded(self._groups.clock(), group, self._groups.deliver, self._terms)
+            if name not in self._downgrading:
+                self._downgrading.add(name)
+                self._hub.spawn(self._downgrade, name, group)
         return None
+
+    def _downgrade(self, name: str, group: ConsumerGroup) -> None:
+        try:
+            while self._groups.get(name) is group and group.only_classic:
+                found = downgraded(self._groups.clock(), group, self._groups.deliver, self._terms)
+                if found is not None and self._groups.get(name) is group:
+                    self._groups.put(name, found)
+                    self._groups.changed(name, found)
+        finally:
+            self._downgrading.discard(name)
 
     def _classic(self, name: str) -> Group | None:
         found = self._groups.get(name) if isinstance(name, str) else None
@@ -254,13 +272,6 @@ class Coordinator(GroupInterface):
             return given  # type: ignore[no-any-return]
         finally:
             self._waiting.discard(answer)
-
-    def _deliver(self, replies: Iterable[Reply], count: int) -> None:
-        """Give the members of a group their answers: in the turns that come if they are many."""
-        if count <= ANSWERED_AT_ONCE:
-            at_once(replies, count)
-        else:
-            self._hub.spawn(at_once, Pace().over(replies), count)
 
     # -- describing and deleting -----------------------------------------------------------------------
 

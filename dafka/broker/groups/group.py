@@ -47,7 +47,7 @@ from kafka.errors import (
 from dafka.broker.groups.generation import Deliver, Generation, State, at_once
 from dafka.broker.groups.kept_rows import SavedClassic, SavedGeneration
 from dafka.broker.groups.members import HeartbeatReply, JoinReply, Member, Members, Reply, SyncReply
-from dafka.broker.groups.rebalance import JoinPhase
+from dafka.broker.groups.rebalance import DEFAULTS, JoinPhase, Terms
 from dafka.broker.interface.groups import (
     NO_MEMBER,
     Error,
@@ -69,15 +69,15 @@ class Group:
     is given, each with its value. If the group has changed by then, members learn of it with their next call.
     """
 
-    def __init__(self, now: float, deliver: Deliver = at_once) -> None:
+    def __init__(self, now: float, deliver: Deliver = at_once, terms: Terms = DEFAULTS) -> None:
         self._deliver = deliver
         self.state = State.EMPTY
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
-        self.members = Members()
+        self.members = Members(terms.size)
         self.wake_at = inf
-        self._joins = JoinPhase()
+        self._joins = JoinPhase(terms.initial_delay)
         self._sync_by = inf
         self._forget_at = inf
         self._is_unsaved = False

@@ -97,9 +97,11 @@ class Members(Mapping[str, Member]):
     """Members by member id, in the order of their joining.
 
     ``pending`` are ids that were given out and have not joined yet, with the time at which each expires.
+    There are ``most`` at most, these included.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = GROUP_MAX_SIZE) -> None:
+        self._most = most
         self._leader: str | None = None
         self.pending: dict[str, float] = {}
         self._by_id: dict[str, Member] = {}
@@ -151,7 +153,7 @@ class Members(Mapping[str, Member]):
             return InconsistentGroupProtocolError
         if self and (request.protocol_type != protocol_type or not names & self.protocols):
             return InconsistentGroupProtocolError
-        if request.member_id == NO_MEMBER and len(self) + len(self.pending) >= GROUP_MAX_SIZE:
+        if request.member_id == NO_MEMBER and len(self) + len(self.pending) >= self._most:
             return GroupMaxSizeReachedError
         return None
 

@@ -5,25 +5,51 @@ those that are missing. It also waits, until their session timeout, for members 
 not joined with it yet (``Members.pending``).
 
 The first generation of an empty group is delayed by ``INITIAL_DELAY``, for members that start together; each
-new member extends the delay, up to ``INITIAL_DELAY_MAX``. Kafka waits three seconds there
-(``group.initial.rebalance.delay.ms``). Some clients rely on such a delay: they join before they know the
-partitions of their topics, would assign nothing, and join again when they know them. If the ``poll`` of
-kafka-python ends during that second join, it never reads the answer and stays without partitions and without
-heartbeats. The delay for a leader of that kind is ``INITIAL_DELAY_UNREADY``.
+new member extends the delay, up to ``INITIAL_DELAY_MAX``. Kafka waits three seconds there, and longer if
+members come, and so does this broker with ``group.initial.rebalance.delay.ms``. Some clients rely on such a
+delay: they join before they know the partitions of their topics, would assign nothing, and join again when
+they know them. If the ``poll`` of kafka-python ends during that second join, it never reads the answer and
+stays without partitions and without heartbeats. The delay for a leader of that kind is
+``INITIAL_DELAY_UNREADY``.
 """
 
 from __future__ import annotations
 
 from math import inf
+from typing import NamedTuple
 
 from dafka.broker.groups.members import Members
-from dafka.broker.limits import INITIAL_DELAY, INITIAL_DELAY_MAX, INITIAL_DELAY_UNREADY
+from dafka.broker.limits import (
+    GROUP_MAX_SIZE,
+    INITIAL_DELAY,
+    INITIAL_DELAY_MAX,
+    INITIAL_DELAY_UNREADY,
+    SESSION_TIMEOUT_MAX,
+    SESSION_TIMEOUT_MIN,
+)
+
+
+class Terms(NamedTuple):
+    """The broker's settings for classic groups, in seconds. ``size`` is how many members one may have.
+
+    ``initial_delay`` is Kafka's ``group.initial.rebalance.delay.ms``; None: the delays of this module.
+    """
+
+    size: int = GROUP_MAX_SIZE
+    initial_delay: float | None = None
+    shortest_session: float = SESSION_TIMEOUT_MIN
+    longest_session: float = SESSION_TIMEOUT_MAX
+
+
+DEFAULTS = Terms()
 
 
 class JoinPhase:
     """The part of a rebalance in which members join."""
 
-    def __init__(self) -> None:
+    def __init__(self, initial_delay: float | None = None) -> None:
+        self._delay = INITIAL_DELAY if initial_delay is None else initial_delay
+        self._is_set = initial_delay is not None
         self._initial = False
         self._after = -inf  # not complete before, even if all have joined
         self._until = inf  # complete then, even if some are missing
@@ -31,7 +57,10 @@ class JoinPhase:
     def begin(self, now: float, members: Members, *, initial: bool) -> None:
         """Begin a rebalance of these members; ``initial``: it leads to the first generation of the group."""
         self._initial = initial
-        if initial:
+        if initial and self._is_set:
+            self._after = now + self._delay
+            self._until = now + max(self._delay, members.rebalance_timeout)
+        elif initial:
             first = next(iter(members.values()))  # the future leader
             delay = INITIAL_DELAY if first.request.knows_partitions else INITIAL_DELAY_UNREADY
             self._after = now + delay
@@ -43,7 +72,7 @@ class JoinPhase:
     def extend(self, now: float) -> None:
         """Extend the initial delay, because a new member has come and more may follow."""
         if self._initial:
-            self._after = max(self._after, min(now + INITIAL_DELAY, self._until))
+            self._after = max(self._after, min(now + self._delay, self._until))
 
     def begin_again(self, now: float, members: Members) -> None:
         """Wait for one more rebalance timeout."""

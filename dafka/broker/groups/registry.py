@@ -19,8 +19,10 @@ from kafka.errors import (
     GroupIdNotFoundError,
 )
 
+from dafka.broker.groups.generation import at_once
 from dafka.broker.groups.kept_members import KeptGroup, KeptMembers
 from dafka.broker.groups.kept_rows import Format
+from dafka.broker.groups.members import Reply
 from dafka.broker.groups.times import GroupTimes, Kept
 from dafka.broker.interface.groups import Error, GroupType, TopicPartition
 from dafka.broker.limits import GROUPS_KEPT
@@ -31,6 +33,7 @@ from dafka.log.repeating import bounded_logger
 
 log = bounded_logger(__name__)
 
+ANSWERED_AT_ONCE = 100  # members
 FAILED_PAUSE = 1.0  # seconds until a group is ticked again after an unexpected error
 
 
@@ -90,6 +93,7 @@ class Groups:
     """The groups of one broker. Hub side."""
 
     def __init__(self, hub: Hub, times: GroupTimes, members: KeptMembers, clock: Callable[[], float]) -> None:
+        self._hub = hub
         self._times = times
         self._members = members
         self.clock = clock
@@ -97,7 +101,7 @@ class Groups:
         self._groups: dict[str, AnyGroup] = {}
         self.deleting: set[str] = set()
         """Groups whose offsets are being changed or deleted, in several rounds. Nobody joins them then."""
-        self.successors: list[Callable[[AnyGroup], AnyGroup | None]] = []
+        self.successors: list[Callable[[str, AnyGroup], AnyGroup | None]] = []
         """Asked after each change of a group: whether another one is to take its place."""
         self.watchers: list[Callable[[str, AnyGroup], object]] = []
         """Told of each change of a group that goes on."""
@@ -228,7 +232,7 @@ class Groups:
         if self._groups.get(name) is not group:
             return
         for successor in self.successors:
-            other = successor(group)
+            other = successor(name, group)
             if other is not None:
                 group = self._groups[name] = other
         self._times.note(name, group.occupied, group.kept)
@@ -241,6 +245,13 @@ class Groups:
         self._deadlines.set((name, group), group.wake_at)
         for watcher in self.watchers:
             watcher(name, group)
+
+    def deliver(self, replies: Iterable[Reply], count: int) -> None:
+        """Give the members of a group their answers: in the turns that come if they are many."""
+        if count <= ANSWERED_AT_ONCE:
+            at_once(replies, count)
+        else:
+            self._hub.spawn(at_once, Pace().over(replies), count)
 
     def _tell(self, name: str, group: AnyGroup) -> None:
         """Log in which state a group is now, if that has changed."""

@@ -85,7 +85,7 @@ class ShareCalls(ShareInterface):
         self._check_on = check_on
         self._progress = Progress(topics, epochs, states, settings, deliveries)
         self._sessions = ShareSessions(lambda: settings.sessions)
-        self._targets = Targets(hub)
+        self._targets = Targets(hub, lambda: groups.clock())
         self._waiting: set[ShareFetch] = set()
         self._releasing = Releasing(hub, deliveries)
         groups.revive(GroupType.SHARE, self._revived, FORMAT, self._restoring)
@@ -108,7 +108,8 @@ class ShareCalls(ShareInterface):
         settings = self._settings.of(heartbeat.group)
         try:
             try:
-                group.receive(self._groups.clock(), heartbeat, settings.session)
+                group.interval = settings.interval
+                group.receive(self._groups.clock(), heartbeat, settings.session, self._settings.size)
             finally:
                 self._groups.changed(heartbeat.group, group)
             self._targets.renew(group)

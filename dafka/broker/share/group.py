@@ -88,7 +88,7 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
         super().remove(now, member)
         self._left(self, member.member_id)
 
-    def receive(self, now: float, beat: ShareHeartbeat, session: float) -> None:
+    def receive(self, now: float, beat: ShareHeartbeat, session: float, most: int = GROUP_MAX_SIZE) -> None:
         """Take over what a heartbeat says, and compute the target of a small group.
 
         Raises exceptions of ``kafka.errors``.
@@ -98,14 +98,14 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
         if beat.member_epoch == LEAVE_EPOCH:
             self.remove(now, self.member(beat.member_id))
             return
-        member = self._member_of(beat)
+        member = self._member_of(beat, most)
         changed = self.subscribe(member, beat.topics) if beat.topics is not None else False
         if beat.rack is not None:
             member.rack = beat.rack
         if self.topics_changed() or changed:
             self.raise_epoch()
-        if self.needs_target and self._weight() <= ASSIGNED_AT_ONCE:
-            self.install(self.epoch, assign(self.spec()))
+        if self.is_target_due(now) and self._weight() <= ASSIGNED_AT_ONCE:
+            self.install(self.epoch, assign(self.spec()), now)
         self.touch(now, member, session)
 
     def _weight(self) -> int:
@@ -127,13 +127,13 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
         self.mark(member)
         return ShareHeartbeatAnswer(None, None, member.member_id, member.epoch, interval, told)
 
-    def _member_of(self, beat: ShareHeartbeat) -> ShareGroupMember:
+    def _member_of(self, beat: ShareHeartbeat, most: int) -> ShareGroupMember:
         """The member of a heartbeat, new if it joins."""
         if beat.member_epoch != JOIN_EPOCH:
             member = self.member(beat.member_id)
             self.check_epoch(member, beat.member_epoch)
             return member
-        self.check_size(beat.member_id, GROUP_MAX_SIZE)
+        self.check_size(beat.member_id, most)
         found = self.members.get(beat.member_id)
         if found is None:
             found = ShareGroupMember(beat.member_id)

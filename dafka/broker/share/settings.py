@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from dafka.broker.limits import GROUP_MAX_SIZE
 from dafka.broker.share import limits
 from dafka.broker.share.acquisition import Terms
 from dafka.broker.topics.config_table import ConfigTable
@@ -19,11 +20,12 @@ _DURATION = re.compile(
 
 
 class ShareSettings(NamedTuple):
-    """``session`` and ``heartbeat`` in seconds. ``reset`` is where a group begins: EARLIEST, LATEST, or
-    BY_DURATION, with ``duration`` in seconds."""
+    """``session``, ``heartbeat`` and ``interval``, the time between targets, in seconds. ``reset`` is where a
+    group begins: EARLIEST, LATEST, or BY_DURATION, with ``duration`` in seconds."""
 
     session: float
     heartbeat: float
+    interval: float
     reset: str
     duration: float
     read_committed: bool
@@ -38,6 +40,7 @@ class SettingsTable:
         self._version = -1
         self._known: dict[str, ShareSettings] = {}
         self._sessions: int | None = None
+        self._size: int | None = None
 
     @property
     def sessions(self) -> int:
@@ -45,6 +48,13 @@ class SettingsTable:
         if self._sessions is None:
             self._sessions = int(str(self._configs.of_broker()["group.share.max.share.sessions"].value))
         return self._sessions
+
+    @property
+    def size(self) -> int:
+        """How many members a group may have; it is set when the broker starts."""
+        if self._size is None:
+            self._size = min(int(self._configs.broker_value("group.share.max.size")), GROUP_MAX_SIZE)
+        return self._size
 
     def of(self, group: str) -> ShareSettings:
         """The settings of a group."""
@@ -64,6 +74,7 @@ class SettingsTable:
         return ShareSettings(
             int(value("session.timeout.ms")) / 1000,
             int(value("heartbeat.interval.ms")) / 1000,
+            int(value("assignment.interval.ms")) / 1000,
             reset.lower(),
             seconds_of(duration) if duration else 0.0,
             value("isolation.level").lower() == "read_committed",

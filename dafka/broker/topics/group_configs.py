@@ -6,7 +6,8 @@ A group takes a setting of its own (``consumer.session.timeout.ms``), or the bro
 Apache Kafka's GroupConfig and GroupCoordinatorConfig. A value from before a restart with other bounds counts
 as the nearest one that is within.
 
-The minima are lower than Kafka's, because tests of members that die do not wait for 45 s.
+The defaults are Kafka's, but for minima, intervals between assignments and the delay of a first generation:
+tests of members that die or join do not wait for 45 s, or for three. They can be set to Kafka's.
 """
 
 from __future__ import annotations
@@ -38,7 +39,19 @@ BOUNDED = (
 
 MAX_STANDBYS = "group.streams.max.standby.replicas"
 
+CLASSIC = (
+    "group.initial.rebalance.delay.ms",
+    "group.max.session.timeout.ms",
+    "group.max.size",
+    "group.min.session.timeout.ms",
+)
+"""Settings of the broker about groups of the classic protocol."""
+
 _OTHERS = (
+    *CLASSIC,
+    "group.consumer.max.size",
+    "group.share.max.size",
+    "group.streams.max.size",
     "group.consumer.migration.policy",
     "group.share.max.share.sessions",
     "group.streams.initial.rebalance.delay.ms",
@@ -71,6 +84,8 @@ def check_started_with(settings: Mapping[str, str]) -> None:
     def value_of(name: str) -> str:
         return settings.get(name, str(keys[name].default))
 
+    if int(value_of("group.max.session.timeout.ms")) < int(value_of("group.min.session.timeout.ms")):
+        raise InvalidConfigError("group.max.session.timeout.ms must be at least group.min.session.timeout.ms")
     for setting in BOUNDED:
         least, most = bounds_of(setting)
         if least is not None and int(value_of(most)) < int(value_of(least)):

@@ -52,6 +52,9 @@ _LEAST = {
 }
 """The minima of settings of groups, which are lower than Kafka's."""
 
+_AT_ONCE = ("consumer.assignment.interval.ms", "share.assignment.interval.ms")
+"""Settings of groups that are 0 unless they are set: a new member has its partitions at once."""
+
 
 @cache
 def listing() -> dict[str, dict[str, dict[str, Any]]]:
@@ -73,6 +76,8 @@ def broker_keys() -> Mapping[str, Key]:
                 if whole in keys:
                     default = least if part == "min." else keys[whole].default
                     keys[whole] = keys[whole]._replace(default=default, check=_POSITIVE)
+    for name in _AT_ONCE:
+        keys[f"group.{name}"] = keys[f"group.{name}"]._replace(default="0")
     locks, policy = "group.share.max.partition.max.record.locks", "group.consumer.migration.policy"
     keys[locks] = keys[locks]._replace(check=integer(1, LOCKS_MAX))
     keys[policy] = keys[policy]._replace(check=migration_policy)
@@ -82,7 +87,10 @@ def broker_keys() -> Mapping[str, Key]:
 @cache
 def group_keys() -> Mapping[str, Key]:
     """The keys of a group."""
-    return _keys("group")
+    keys = _keys("group")
+    for name in _AT_ONCE:
+        keys[name] = keys[name]._replace(default="0")
+    return keys
 
 
 def migration_policy(value: str) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 from broker.clients import Client
-from kafka.errors import InvalidConfigurationError
+from kafka.errors import GroupMaxSizeReachedError, InvalidConfigurationError, InvalidSessionTimeoutError
 
 from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, ConfigSource, Resource, ResourceType
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
+from dafka.broker.interface.groups import JoinRequest
+from dafka.broker.interface.share import ShareHeartbeat
 from dafka.broker.limits import GROUP_MAX_SIZE
 from dafka.broker.topics.configs import InvalidConfigError
 from dafka.broker.topics.group_configs import BOUNDED, STARTED_WITH, bounds_of, check_started_with
@@ -121,6 +124,74 @@ def test_a_setting_from_before_other_bounds_counts_as_the_nearest_one_within(tmp
         assert heartbeat_interval(Client(broker)) == 7.0
         entries = Client(broker).call("describe_configs", {GROUP: [INTERVAL]})[GROUP].entries
         assert [entry.value for entry in entries] == ["14000"]
+
+
+def join_classic(client, group="g", **changes):
+    fields = {
+        "member_id": "",
+        "session_timeout": 10.0,
+        "rebalance_timeout": 10.0,
+        "protocol_type": "consumer",
+    }
+    request = JoinRequest(**{**fields, "protocols": [("range", b"")], **changes})
+    return client.call("join_group", group, request)
+
+
+def test_kafka_s_own_values_can_be_set_for_all_kinds_of_groups():
+    settings = {
+        "group.max.size": "1",
+        "group.consumer.max.size": "1",
+        "group.share.max.size": "1",
+        "group.min.session.timeout.ms": "6000",
+        "group.max.session.timeout.ms": "20000",
+        "group.initial.rebalance.delay.ms": "60",
+        "group.consumer.assignment.interval.ms": "1000",
+        "group.share.assignment.interval.ms": "1000",
+    }
+    with Broker(group_settings=settings) as broker:
+        client = Client(broker)
+        assert join_classic(client, session_timeout=5.9).error is InvalidSessionTimeoutError
+        assert join_classic(client, session_timeout=20.1).error is InvalidSessionTimeoutError
+        began = time.monotonic()
+        assert join_classic(client, session_timeout=6.0).error is None
+        assert time.monotonic() - began >= 0.06
+        assert join_classic(client).error is GroupMaxSizeReachedError
+        beat = {"rebalance_timeout": 5.0, "owned": {}, "topics": ["t"]}
+        answers = [
+            client.call("consumer_group_heartbeat", "c", ConsumerHeartbeat(name, 0, **beat)) for name in "xy"
+        ]
+        assert [one.error for one in answers] == [None, GroupMaxSizeReachedError]
+        answers = [client.call("share_heartbeat", ShareHeartbeat("s", name, 0, ["t"])) for name in "xy"]
+        assert [one.error for one in answers] == [None, GroupMaxSizeReachedError]
+
+
+def test_an_assignment_waits_for_its_interval(broker):
+    client = Client(broker)
+    client.create("t", 4)
+    settings = {"consumer.assignment.interval.ms": "5000", "share.assignment.interval.ms": "5000"}
+    changes = [ConfigChange(name, ConfigOperation.SET, value) for name, value in settings.items()]
+    for group in ("c", "s"):
+        resource = Resource(ResourceType.GROUP, group)
+        assert client.call("alter_configs", {resource: changes})[resource].error is None
+
+    def consumer(name, epoch, **more):
+        beat = ConsumerHeartbeat(name, epoch, **more)
+        return client.call("consumer_group_heartbeat", "c", beat)
+
+    def share(name, epoch):
+        return client.call("share_heartbeat", ShareHeartbeat("s", name, epoch, None if epoch else ["t"]))
+
+    joining = {"rebalance_timeout": 60.0, "owned": {}, "topics": ["t"]}
+    first = consumer("x", 0, **joining)
+    assert sum(map(len, first.assignment.values())) == 4  # nobody waits for the first one
+    second = consumer("y", 0, **joining)
+    assert (second.error, second.assignment) == (None, {})
+    assert consumer("x", first.member_epoch).assignment is None
+    one, other = share("x", 0), share("y", 0)
+    assert (sum(map(len, one.assignment.values())), other.assignment) == (4, {})
+    broker.clock.advance(5)
+    assert sum(map(len, consumer("x", first.member_epoch).assignment.values())) == 2
+    assert sum(map(len, share("y", other.member_epoch).assignment.values())) == 2
 
 
 @pytest.mark.parametrize("kind", ["", "consumer.", "share.", "streams."])

@@ -69,6 +69,7 @@ class AssignedSession(GroupSession):
         self.assigned: Numbered | None = None  # what the coordinator has assigned last
         self.lost = False
         self.failure: Exception | None = None  # for the program
+        self._may_be_own = False  # whether the coordinator may have it as a member that it is not any more
         self.called = False  # whether the program's thread has to look
         self._topics: tuple[str, ...] | None = None
         self.owned: Numbered = frozenset()  # what the program reads, or may begin to read at any moment
@@ -142,7 +143,7 @@ class AssignedSession(GroupSession):
 
     def _lost(self) -> None:
         self.epoch, self.assigned, self._given, self._told = JOIN, None, None, None
-        self.lost = True
+        self.lost = self._may_be_own = True
         self._call()
 
     def _call(self) -> None:
@@ -198,6 +199,7 @@ class AssignedSession(GroupSession):
             raise
         except KafkaError as error:
             log.warning("heartbeat in group %s: %r", self._group, error)
+            self._may_be_own = self._may_be_own or self.epoch == JOIN
             return self._backoff
         if self._heart is not me or request.member_epoch != self.epoch or self.lost:
             return 0.0  # another one has left or lost the membership meanwhile
@@ -210,6 +212,7 @@ class AssignedSession(GroupSession):
         began = self.epoch == JOIN
         self.epoch = answer.member_epoch
         if began:
+            self._may_be_own = False
             log.info("joined group %s as %s, epoch %d", self._group, self.member_id, self.epoch)
         if answer.assignment is not None:
             self._given = answer.assignment
@@ -256,6 +259,12 @@ class AssignedSession(GroupSession):
             return self._backoff
         if error in (GroupAuthorizationFailedError, GroupMaxSizeReachedError):
             self._fail(error(self._group))
+        elif error is UnreleasedInstanceIdError and self._may_be_own:
+            # The instance may be this member, by a join whose answer was lost, or an epoch that was refused:
+            # it gives its place up, and joins again. If it is another member, the next answer says so.
+            self._may_be_own = False
+            self._tell(LEAVE_STATIC)
+            return self._backoff
         elif error in (FencedInstanceIdError, UnreleasedInstanceIdError):
             self._fail(error((self._group, self.instance_id)))
         else:
@@ -277,11 +286,14 @@ class AssignedSession(GroupSession):
 
     def _say(self, epoch: int) -> None:
         if self.epoch != JOIN:
-            with suppress(KafkaError):
-                self._broker.consumer_group_heartbeat(
-                    self._group,
-                    ConsumerHeartbeat(self.member_id, epoch, self.instance_id, client_id=self._client_id),
-                )
+            self._tell(epoch)
+
+    def _tell(self, epoch: int) -> None:
+        with suppress(KafkaError):
+            self._broker.consumer_group_heartbeat(
+                self._group,
+                ConsumerHeartbeat(self.member_id, epoch, self.instance_id, client_id=self._client_id),
+            )
 
     def _leave(self) -> None:
         heart, self._heart = self._heart, None

@@ -8,7 +8,7 @@ REBALANCE_IN_PROGRESS, and it joins again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from uuid import UUID, uuid4
 
@@ -35,11 +35,11 @@ from dafka.broker.interface.groups import NO_MEMBER, Error, Joined, JoinRequest,
 from dafka.broker.limits import GROUP_MAX_SIZE, MIGRATED_OCTETS
 
 
-def join(now: float, group: ConsumerGroup, request: JoinRequest) -> Joined:
-    """JoinGroup."""
+def join(now: float, group: ConsumerGroup, request: JoinRequest, most: int = GROUP_MAX_SIZE) -> Joined:
+    """JoinGroup of a group that may have ``most`` members."""
     member_id = request.member_id
     try:
-        group.check_size(member_id, GROUP_MAX_SIZE)
+        group.check_size(member_id, most)
         subscription = _subscription(group, request)
         if member_id == NO_MEMBER:
             member_id = (
@@ -123,7 +123,7 @@ def sync(
         return Synced(RebalanceInProgressError)
     member.answer_by = inf
     group.touch(now, member, member.classic.session_timeout)
-    return Synced(None, encoded(group, member.assigned), ConsumerProtocolType, mine)
+    return Synced(None, encoded(group.names(), member.assigned), ConsumerProtocolType, mine)
 
 
 def heartbeat(
@@ -201,8 +201,7 @@ def decoded(ids: dict[str, UUID], octets: bytes) -> Assignment:
     return {topic: frozenset(numbers) for topic, numbers in found.items()}
 
 
-def encoded(group: ConsumerGroup, assignment: Assignment) -> bytes:
-    """An assignment as classic members have it."""
-    names = group.names()
+def encoded(names: Mapping[UUID, str], assignment: Assignment) -> bytes:
+    """An assignment as classic members have it; ``names`` are those of topics, by id."""
     topics = [(names[topic], sorted(numbers)) for topic, numbers in assignment.items() if topic in names]
     return bytes(ConsumerProtocolAssignment(0, topics, b"").encode())

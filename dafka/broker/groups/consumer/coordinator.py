@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from kafka.errors import BrokerResponseError
+from kafka.errors import BrokerResponseError, CoordinatorLoadInProgressError
 
 from dafka.broker.groups.consumer.group import ConsumerGroup
 from dafka.broker.groups.consumer.kept import FORMAT, SavedGroup, SavedMember
@@ -33,7 +33,6 @@ from dafka.broker.interface.consumer_groups import (
     ConsumerMember,
 )
 from dafka.broker.interface.groups import GroupType
-from dafka.broker.limits import GROUP_MAX_SIZE
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace
 
@@ -51,8 +50,8 @@ MaySee = Callable[[Sequence[str]], Collection[str]]
 class ConsumerGroups(ConsumerGroupInterface):
     """The consumer groups of one broker. Hub side.
 
-    ``setting(group, name)`` is a setting of a group; ``check_on()`` raises what is answered while such groups
-    are off.
+    ``setting(group, name)`` is a setting of a group, ``most`` how many members one may have; ``check_on()``
+    raises what is answered while such groups are off.
     """
 
     def __init__(
@@ -63,14 +62,16 @@ class ConsumerGroups(ConsumerGroupInterface):
         setting: Callable[[str, str], str],
         check_on: Callable[[], object],
         policy: Policy,
+        most: int,
     ) -> None:
         self._hub = hub
+        self._most = most
         self._groups = groups
         self._topics = topics
         self._setting = setting
         self._check_on = check_on
         self._policy = policy
-        self._targets = Targets[ConsumerGroup](hub, self._is_due, _assign)
+        self._targets = Targets[ConsumerGroup](hub, self._is_due, self._assign)
         self._matched: WeakKeyDictionary[ConsumerGroup, _Matched] = WeakKeyDictionary()
         groups.watchers.append(self._changed)  # classic members and timeouts change groups, too
         groups.revive(
@@ -103,10 +104,11 @@ class ConsumerGroups(ConsumerGroupInterface):
         group, before = self._group(name, request.member_epoch == JOIN_EPOCH), self._groups.get(name)
         now = self._groups.clock()
         session = self._seconds(name, "consumer.session.timeout.ms")
-        answer = group.heartbeat(now, request, session, GROUP_MAX_SIZE, matched)
+        group.interval = self._seconds(name, "consumer.assignment.interval.ms")
+        answer = group.heartbeat(now, request, session, self._most, matched)
         self._groups.put(name, group)
         if isinstance(before, Group):
-            dismiss(before)
+            dismiss(before, self._groups.deliver)
         self._groups.changed(name, group)
         self._note_pattern(group, request, version)
         self._refresh(name, group)
@@ -123,7 +125,10 @@ class ConsumerGroups(ConsumerGroupInterface):
             return ConsumerGroup(self._groups.clock(), self._topics, FIRST_EPOCH)
         if may_begin and isinstance(found, Group):
             self._policy.check_upgrade(name)
-            return upgraded(self._groups.clock(), name, found, self._topics)
+            group = upgraded(self._groups.clock(), name, found, self._topics)
+            if self._groups.get(name) is not found:
+                raise CoordinatorLoadInProgressError(f"Group {name} is changing its protocol.")
+            return group
         return self._groups.of(name, ConsumerGroup)
 
     def _seconds(self, name: str, setting: str) -> float:
@@ -136,7 +141,12 @@ class ConsumerGroups(ConsumerGroupInterface):
             self._targets.renew(name, group)
 
     def _is_due(self, name: str, group: ConsumerGroup) -> bool:
-        return group.needs_target and self._groups.get(name) is group
+        return group.is_target_due(self._groups.clock()) and self._groups.get(name) is group
+
+    def _assign(self, group: ConsumerGroup) -> None:
+        spec = group.spec()
+        target = ASIDE.run(group.assignor, spec)
+        group.install(spec.epoch, target, self._groups.clock())
 
     # -- regular expressions --------------------------------------------------------------------
 
@@ -198,11 +208,6 @@ class ConsumerGroups(ConsumerGroupInterface):
             ids.update(one.assigned, one.target)
         names = {topic: found for topic in ids if (found := self._topics.name_of(topic)) is not None}
         return ConsumerGroupDescription(None, None, *whole, members, names)
-
-
-def _assign(group: ConsumerGroup) -> None:
-    spec = group.spec()
-    group.install(spec.epoch, ASIDE.run(group.assignor, spec))
 
 
 class _Matched:

@@ -126,7 +126,7 @@ class ConsumerGroup(PartitionGroup[Member]):
         (self._classic.discard if classic is None else self._classic.add)(member.member_id)
         if changed or is_new or self.topics_changed():
             self.raise_epoch()
-        self.assign_if_small()
+        self.assign_if_small(now)
         self._reconcile(now, member, request.owned)
         self.touch(now, member, session)
 
@@ -136,7 +136,7 @@ class ConsumerGroup(PartitionGroup[Member]):
         known = self.members.get(request.member_id)
         if request.instance_id is not None:
             static = self.members.get(self._instances.get(request.instance_id, ""))
-            if static is not None and static is not known:
+            if static is not None:
                 return self._take_over(static, request), False
         if known is None:
             known = Member(request.member_id)
@@ -154,7 +154,7 @@ class ConsumerGroup(PartitionGroup[Member]):
                 f"Static member {request.member_id} with instance id {request.instance_id} cannot join the "
                 f"group because the instance id is owned by {old.member_id} member."
             )
-        if request.member_id in self.members:
+        if request.member_id != old.member_id and request.member_id in self.members:
             raise UnreleasedInstanceIdError(f"{request.member_id} is the id of another member of the group.")
         self.rename(old, request.member_id)
         return old
@@ -346,10 +346,10 @@ class ConsumerGroup(PartitionGroup[Member]):
         """The function that computes the target."""
         return ASSIGNORS[self.assignor_name]
 
-    def assign_if_small(self) -> None:
+    def assign_if_small(self, now: float) -> None:
         """Compute the target, if it is due and few members and partitions are concerned."""
-        if self.needs_target and self._weight() <= ASSIGNED_AT_ONCE:
-            self.install(self.epoch, self.assignor(self.spec()))
+        if self.is_target_due(now) and self._weight() <= ASSIGNED_AT_ONCE:
+            self.install(self.epoch, self.assignor(self.spec()), now)
 
     def _weight(self) -> int:
         known = self._known.values()

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kafka.errors import GroupIdNotFoundError, RebalanceInProgressError
+from kafka.errors import (
+    CoordinatorLoadInProgressError,
+    GroupIdNotFoundError,
+    RebalanceInProgressError,
+)
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription, ConsumerProtocolType
 
 from dafka.broker.groups.consumer import classic as protocol
@@ -19,7 +23,12 @@ from dafka.broker.groups.generation import Deliver, State, at_once
 from dafka.broker.groups.group import Group
 from dafka.broker.groups.members import Member as ClassicMember
 from dafka.broker.groups.modern.topics import Topics
-from dafka.broker.limits import MIGRATED_MEMBERS, MIGRATED_OCTETS
+from dafka.broker.groups.rebalance import DEFAULTS, Terms
+from dafka.broker.limits import MIGRATED_OCTETS
+from dafka.hub.turns import Pace
+
+ATTEMPTS = 10
+"""How often a group is taken over whose members change meanwhile."""
 
 
 class Policy(NamedTuple):
@@ -50,60 +59,74 @@ class Policy(NamedTuple):
 def upgraded(now: float, name: str, classic: Group, topics: Topics) -> ConsumerGroup:
     """The group with the newer protocol, with the members of the classic one and what they have.
 
-    The classic group is as it was, and to be dismissed when the new one has taken its place. Raises
-    GroupIdNotFoundError if its members are not consumers, or too many for one turn of the hub.
+    Waits as a green thread if there are many. The classic group is as it was, and to be dismissed when the
+    new one has taken its place. Raises GroupIdNotFoundError if its members are not consumers, and
+    CoordinatorLoadInProgressError if they change faster than they can be taken over.
     """
-    members = classic.members.values()
-    octets = sum(len(one.assignment) + len(one.request.protocols[0][1]) for one in members)
-    if len(members) > MIGRATED_MEMBERS or octets > MIGRATED_OCTETS:
-        raise GroupIdNotFoundError(f"Group {name} is too large to become one with the newer protocol.")
     if classic.protocol_type != ConsumerProtocolType:
         raise GroupIdNotFoundError(f"Group {name} is not a consumer group.")
-    group = ConsumerGroup(now, topics, max(classic.generation, 1))
-    try:
-        for one in members:
-            chosen = one.metadata(classic.protocol) or one.request.protocols[0][1]
-            member = Member(one.member_id)
-            subscription = ConsumerProtocolSubscription.decode(chosen)
-            member.names = frozenset(subscription.topics)
-            member.instance_id = one.request.instance_id
-            member.client_id, member.client_host = one.request.client_id, one.request.client_host
-            member.rebalance_timeout = one.request.rebalance_timeout
-            member.epoch = member.previous_epoch = group.epoch
-            member.classic = one.request
-            member.expires = now + one.request.session_timeout
-            group.adopt(member)
-            ids = group.ids()
-            # It reads on what it had when it joined, until it has the answer to its sync.
-            group.give(
-                member,
-                both(
-                    protocol.decoded(ids, one.assignment),
-                    protocol.by_id(ids, subscription.owned_partitions),
-                ),
-            )
-    except Exception as error:
-        raise GroupIdNotFoundError(f"Group {name} cannot become a consumer group: {error}") from error
-    return group
+    pace = Pace()
+    for _ in range(ATTEMPTS):
+        generation, seen = classic.generation, _seen(classic)
+        group = ConsumerGroup(now, topics, max(generation, 1))
+        for one in pace.over(list(classic.members.values()), every=1):
+            try:
+                _take_over(now, group, one, classic.protocol)
+            except Exception as error:
+                raise GroupIdNotFoundError(f"Group {name} cannot become a consumer group: {error}") from error
+        if generation == classic.generation and seen == _seen(classic):
+            return group
+    raise CoordinatorLoadInProgressError(f"Members of group {name} come and go.")
 
 
-def dismiss(classic: Group) -> None:
+def _take_over(now: float, group: ConsumerGroup, one: ClassicMember, protocol_name: str | None) -> None:
+    chosen = one.metadata(protocol_name) or one.request.protocols[0][1]
+    if len(chosen) + len(one.assignment) > MIGRATED_OCTETS:
+        raise ValueError(f"member {one.member_id} has more than {MIGRATED_OCTETS} octets of metadata")
+    member = Member(one.member_id)
+    subscription = ConsumerProtocolSubscription.decode(chosen)
+    member.names = frozenset(subscription.topics)
+    member.instance_id = one.request.instance_id
+    member.client_id, member.client_host = one.request.client_id, one.request.client_host
+    member.rebalance_timeout = one.request.rebalance_timeout
+    member.epoch = member.previous_epoch = group.epoch
+    member.classic = one.request
+    member.expires = now + one.request.session_timeout
+    group.adopt(member)
+    ids = group.ids()
+    # It reads on what it had when it joined, until it has the answer to its sync.
+    had = protocol.by_id(ids, subscription.owned_partitions)
+    group.give(member, both(protocol.decoded(ids, one.assignment), had))
+
+
+def _seen(classic: Group) -> list[tuple[str, int, int]]:
+    """Another value for members that have changed: what they joined with and were given is replaced then."""
+    return [(one.member_id, id(one.request), id(one.assignment)) for one in classic.members.values()]
+
+
+def dismiss(classic: Group, deliver: Deliver = at_once) -> None:
     """Answer the parked calls of a group that was upgraded."""
-    for one in classic.members.values():
-        at_once(one.dismiss(RebalanceInProgressError), 1)
+    replies = [reply for one in classic.members.values() for reply in one.dismiss(RebalanceInProgressError)]
+    deliver(replies, len(replies))
 
 
-def downgraded(now: float, group: ConsumerGroup, deliver: Deliver) -> Group:
+def downgraded(now: float, group: ConsumerGroup, deliver: Deliver, terms: Terms = DEFAULTS) -> Group | None:
     """The classic group of the members that are left, all of which are classic; they have to join again.
 
-    Until then they have what they had: the group may be upgraded before they have heard of it.
+    Until then they have what they had: the group may be upgraded before they have heard of it. Waits as a
+    green thread if there are many; None if the group has changed meanwhile.
     """
-    classic = Group(now, deliver)
-    for one in group.members.values():
-        assert one.classic is not None
+    epoch, count = group.epoch, len(group.members)
+    classic = Group(now, deliver, terms)
+    names = group.names()
+    for one in Pace().over(list(group.members.values()), every=1):
+        if one.classic is None:
+            return None
         member = ClassicMember(one.member_id, one.classic, now)
-        member.assignment = protocol.encoded(group, both(one.assigned, one.revoking))
+        member.assignment = protocol.encoded(names, both(one.assigned, one.revoking))
         classic.members.add(member)
+    if group.epoch != epoch or len(group.members) != count or not group.only_classic:
+        return None
     classic.protocol_type = ConsumerProtocolType
     classic.generation = group.epoch
     classic.state = State.STABLE

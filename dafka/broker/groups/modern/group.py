@@ -114,6 +114,9 @@ class ModernGroup(ABC, Generic[M, S]):
         self._gone = self._deleted = False
         self._forget_at = inf
         self._unsaved: set[str] = set()
+        self.interval = 0.0
+        """Seconds that pass between two targets at least; what changes meanwhile has one target."""
+        self._assigned_at = -inf
         self._emptied(now)
 
     # -- as one of all groups: see dafka.broker.groups.registry ---------------------------------------
@@ -378,12 +381,21 @@ class ModernGroup(ABC, Generic[M, S]):
         """Whether the target was computed for an older epoch."""
         return self.epoch > self.assignment_epoch and bool(self.members)
 
-    def install(self, epoch: int, target: Mapping[str, S]) -> None:
+    @property
+    def assign_at(self) -> float:
+        """Before this time there is no further target."""
+        return self._assigned_at + self.interval
+
+    def is_target_due(self, now: float) -> bool:
+        """Whether another target is to be computed now."""
+        return self.needs_target and now >= self.assign_at
+
+    def install(self, epoch: int, target: Mapping[str, S], now: float = -inf) -> None:
         """Take over a target that was computed for the group of ``epoch``.
 
         Members that joined since get nothing by it, and partitions of members that left stay unassigned until
         the next target.
         """
         if epoch > self.assignment_epoch:
-            self.assignment_epoch = epoch
+            self.assignment_epoch, self._assigned_at = epoch, now
             self.target = {name: share for name, share in target.items() if name in self.members}

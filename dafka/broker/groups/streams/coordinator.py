@@ -40,7 +40,6 @@ from dafka.broker.interface.streams_groups import (
     TaskShare,
 )
 from dafka.broker.interface.topics import TopicSpec
-from dafka.broker.limits import GROUP_MAX_SIZE
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace
 
@@ -55,8 +54,8 @@ CreateTopics = Callable[[Mapping[str, TopicSpec]], dict[str, Outcome]]
 class StreamsGroups(StreamsGroupInterface):
     """The Streams groups of one broker. Hub side; methods wait as green threads.
 
-    ``setting(group, name)`` is a setting of a group; ``create_topics`` makes internal topics; ``check_on()``
-    raises what is answered while such groups are off.
+    ``setting(group, name)`` is a setting of a group, ``most`` how many members one may have;
+    ``create_topics`` makes internal topics; ``check_on()`` raises what is answered while such groups are off.
     """
 
     def __init__(
@@ -68,8 +67,10 @@ class StreamsGroups(StreamsGroupInterface):
         create_topics: CreateTopics,
         check_on: Callable[[], object],
         kept: KeptTopologies,
+        most: int,
     ) -> None:
         self._hub = hub
+        self._most = most
         self._groups = groups
         self._topics = topics
         self._setting = setting
@@ -113,7 +114,7 @@ class StreamsGroups(StreamsGroupInterface):
         if name in self._groups.deleting:
             raise CoordinatorLoadInProgressError(f"Group {name} is being deleted.")
         group, settings = self._group(name, request.member_epoch == JOIN_EPOCH), self._settings(name)
-        group.receive(self._groups.clock(), request, settings, GROUP_MAX_SIZE)
+        group.receive(self._groups.clock(), request, settings, self._most)
         self._groups.put(name, group)
         try:
             trouble = self._make_topics(group, request)  # before any target without them is computed
@@ -198,12 +199,12 @@ class StreamsGroups(StreamsGroupInterface):
             self._targets.renew(name, group)
 
     def _is_due(self, name: str, group: StreamsGroup) -> bool:
-        is_time = group.needs_target and group.assign_at <= self._groups.clock()
-        return is_time and self._groups.get(name) is group
+        return group.is_target_due(self._groups.clock()) and self._groups.get(name) is group
 
     def _assign(self, group: StreamsGroup) -> None:
         spec = group.spec()
-        group.assign(self._groups.clock(), spec.epoch, ASIDE.run(assign_sticky, spec))
+        target = ASIDE.run(assign_sticky, spec)
+        group.install(spec.epoch, target, self._groups.clock())
 
     # -- describing -----------------------------------------------------------------------------
 

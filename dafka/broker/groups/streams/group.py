@@ -97,8 +97,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         self._was_ready = False
         self._owned = Owned()
         self._standbys: int | None = None
-        self._interval = 0.0
-        self._delayed_until = self._assigned_at = -inf
+        self._delayed_until = -inf
         self._shutdown_by: str | None = None
 
     # -- as one of all groups -------------------------------------------------------------------
@@ -143,7 +142,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
             self._check_owned(request)
             self._check_process(member, request)
         changed = member.update(request) or is_new
-        self._interval = settings.interval
+        self.interval = settings.interval
         if request.shutdown:
             self._shutdown_by = member.member_id
         self.touch(now, member, settings.session)
@@ -287,7 +286,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
     @property
     def assign_at(self) -> float:
         """Before this time there is no further target."""
-        return max(self._delayed_until, self._assigned_at + self._interval)
+        return max(self._delayed_until, super().assign_at)
 
     def spec(self) -> Spec:
         """The input for the target of this epoch."""
@@ -301,11 +300,6 @@ class StreamsGroup(ModernGroup[Member, Roles]):
             self._standbys or 0,
         )
 
-    def assign(self, now: float, epoch: int, target: dict[str, Roles]) -> None:
-        """Take over a target that was computed for the group of ``epoch``."""
-        self.install(epoch, target)
-        self._assigned_at = now
-
     def assign_if_small(self, now: float) -> None:
         """Compute the target, if it is due and few members and tasks are concerned."""
         if not self.needs_target:
@@ -313,7 +307,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         if now < self.assign_at:
             self.wake_at = min(self.wake_at, self.assign_at)
         elif self._weight() <= TASKS_ASSIGNED_AT_ONCE:
-            self.assign(now, self.epoch, assign_sticky(self.spec()))
+            self.install(self.epoch, assign_sticky(self.spec()), now)
 
     def _weight(self) -> int:
         if not self.is_ready:

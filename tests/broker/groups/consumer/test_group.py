@@ -241,7 +241,10 @@ def test_an_instance_id_that_is_in_use_is_not_given_away(table):
     table.join("x", instance_id="i")
     with pytest.raises(UnreleasedInstanceIdError):
         table.join("z", instance_id="i")
-    assert table.join("x", instance_id="i").epoch == 1  # the same process, which got no answer
+    with pytest.raises(UnreleasedInstanceIdError):  # as in Apache Kafka
+        table.join("x", instance_id="i")
+    table.send("x", -2, instance_id="i")
+    assert table.join("x", instance_id="i").epoch == 1
 
 
 def test_an_unknown_instance_id_is_an_unknown_member(table):
@@ -325,6 +328,7 @@ def test_a_member_that_takes_a_place_while_the_target_is_computed_gets_its_parti
             spec = table.group.spec()
             table.group.install(spec.epoch, table.group.assignor(spec))
 
+    table.group.epoch = table.group.assignment_epoch = 1  # as a broker begins groups
     old = table.join("old", instance_id="i")
     compute()
     table.send("old", old.epoch, instance_id="i")

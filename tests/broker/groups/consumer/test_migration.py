@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 from broker.clients import Client
 from broker.groups.clocked import Table as ClassicTable
 from broker.groups.consumer.test_group import Table
-from kafka.errors import GroupIdNotFoundError, InconsistentGroupProtocolError, RebalanceInProgressError
+from kafka.errors import (
+    CoordinatorLoadInProgressError,
+    GroupIdNotFoundError,
+    InconsistentGroupProtocolError,
+    RebalanceInProgressError,
+)
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from timing import until
 
 from dafka import Broker
+from dafka.broker.groups import coordinator as coordinator_module
 from dafka.broker.groups.consumer import classic, migration
 from dafka.broker.groups.consumer.migration import dismiss, downgraded, upgraded
 from dafka.broker.groups.generation import State, at_once
@@ -113,15 +121,59 @@ def test_a_member_has_what_it_joined_with_until_its_sync_is_answered(table):
     assert list(member.assigned.values()) == [{0, 1, 2}]
 
 
-def test_a_group_of_other_members_or_too_many_stays_as_it_is(table, old, monkeypatch):
+def test_a_group_of_other_members_stays_as_it_is(table, old):
     old.group.protocol_type = "connect"
     with pytest.raises(GroupIdNotFoundError):
         upgraded(0.0, "g", old.group, table.topics)
-    old.group.protocol_type = "consumer"
-    monkeypatch.setattr(migration, "MIGRATED_MEMBERS", 1)
-    with pytest.raises(GroupIdNotFoundError, match="too large"):
-        upgraded(0.0, "g", old.group, table.topics)
     assert old.group.state is State.STABLE
+
+
+class Pauses:
+    """A pause after each member, in which something else is done."""
+
+    def __init__(self, *happenings: Any) -> None:
+        self.left = list(happenings)
+
+    def over(self, items: Any, every: int) -> Any:
+        for item in items:
+            yield item
+            if self.left:
+                self.left.pop(0)()
+
+
+def test_what_changes_while_a_large_group_is_upgraded_is_taken_over_too(table, old, monkeypatch):
+    leaving = LeavingMember(next(iter(old.group.members)))
+    monkeypatch.setattr(migration, "Pace", partial(Pauses, lambda: old.group.leave(0.0, [leaving])))
+    group = upgraded(0.0, "g", old.group, table.topics)
+    assert list(group.members) == list(old.group.members) and leaving.member_id not in group.members
+
+
+def test_a_group_that_never_rests_is_not_upgraded_now(table, old, monkeypatch):
+    def change() -> None:
+        old.group.generation += 1
+
+    monkeypatch.setattr(migration, "Pace", partial(Pauses, *[change] * 100))
+    with pytest.raises(CoordinatorLoadInProgressError):
+        upgraded(0.0, "g", old.group, table.topics)
+
+
+def test_a_group_that_changes_while_it_is_downgraded_is_not(table, old, monkeypatch):
+    group = upgraded(0.0, "g", old.group, table.topics)
+    monkeypatch.setattr(migration, "Pace", partial(Pauses, group.raise_epoch))
+    assert downgraded(0.0, group, at_once) is None
+    monkeypatch.undo()
+    assert downgraded(0.0, group, at_once).members.keys() == old.group.members.keys()
+
+
+def test_a_large_group_becomes_a_classic_one_in_several_turns(client, monkeypatch):
+    monkeypatch.setattr(coordinator_module, "MIGRATED_AT_ONCE", 0)
+    client.create("t", 6)
+    request = JoinRequest("", 10.0, 10.0, "consumer", PROTOCOLS)
+    beat = ConsumerHeartbeat("x", 0, rebalance_timeout=5.0, owned={}, topics=["t"])
+    assert client.call("consumer_group_heartbeat", "g", beat).error is None
+    assert client.call("join_group", "g", request).error is None
+    assert client.call("consumer_group_heartbeat", "g", ConsumerHeartbeat("x", -1)).error is None
+    until(lambda: client.call("list_groups")[0].type is GroupType.CLASSIC)
 
 
 def test_garbage_for_a_subscription_keeps_a_group_classic(table):
