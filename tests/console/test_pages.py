@@ -261,7 +261,7 @@ def test_a_group_is_reset_after_a_preview(page, shared, topic):
     while not consumer.poll(100):
         pass
     page.goto(f"/group?name={topic}")
-    expect(page.get_by_text("1 members")).to_be_visible()
+    expect(page.get_by_text("1 member,")).to_be_visible()
     consumer.close()
     expect(page.get_by_text("0 members, lag 0")).to_be_visible()
     page.get_by_role("button", name="Reset offsets").click()
@@ -306,7 +306,7 @@ def test_a_rebalance_is_seen(page, shared, topic):
         page.goto("/groups")
         page.get_by_label("Search").fill(topic)
         page.get_by_role("link", name=topic).click()
-        expect(page.get_by_text("1 members")).to_be_visible()
+        expect(page.get_by_text("1 member,")).to_be_visible()
         expect(owned.filter(has_text="<b>one</b>")).to_have_count(3)
         with reading(shared, topic, "two"):
             expect(page.get_by_text("2 members")).to_be_visible()

@@ -37,7 +37,7 @@ export function link(path, ...children) {
 export function table(headings, rows, empty = "Nothing is here.") {
   if (!rows.length) return h("p", { class: "quiet" }, empty);
   const cell = (one, index) =>
-    h("td", { class: headings[index].class }, one instanceof Node || one === null || one === undefined ? (one ?? "–") : String(one));
+    h("td", { class: headings[index].class }, one === false || one instanceof Node ? one : String(one ?? "–"));
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" },
     h("table", {},
       h("thead", {}, h("tr", {}, headings.map((one) => h("th", { class: one.class, scope: "col", "aria-sort": one.sorted }, one.head ?? one.name)))),
@@ -62,6 +62,10 @@ export function problem(error) {
 
 export function count(number) {
   return number === null || number === undefined ? "–" : number.toLocaleString("en");
+}
+
+export function many(number, name) {
+  return `${count(number)} ${name}${number === 1 ? "" : "s"}`;
 }
 
 export function octets(number) {

@@ -5,6 +5,10 @@ const POINTS = 300;
 const MINUTE = 60; // seconds, that the axis shows at least
 const COLORS = ["--accent", "--warn", "--good", "--bad"];
 
+function clock(time) {
+  return new Date(time * 1000).toISOString().slice(11, 19); // in UTC, as all times of the pages
+}
+
 export class Plot {
   constructor(parent, title, names, shown = (one) => Math.round(one).toLocaleString("en")) {
     const style = getComputedStyle(document.documentElement);
@@ -20,7 +24,7 @@ export class Plot {
     this.plot = new uPlot({
       width: width(), height: 170, legend: { show: false }, cursor: { drag: { x: false } },
       series: [{}, ...names.map((name, index) => ({ label: name, stroke: color(COLORS[index]), width: 2, spanGaps: true }))],
-      axes: [axis, { ...axis, size: 68, values: (_, values) => values.map(shown) }],
+      axes: [{ ...axis, space: 80, values: (_, times) => times.map(clock) }, { ...axis, size: 68, values: (_, values) => values.map(shown) }],
       scales: { x: { range: (_, low, high) => [Math.min(low ?? 0, (high ?? MINUTE) - MINUTE), high ?? MINUTE] }, y: { range: (_, low, high) => [0, Math.max(high ?? 0, 1) * 1.1] } },
     }, this.data, this.box);
     this.watch = new ResizeObserver(() => this.plot.setSize({ width: width(), height: 170 }));

@@ -1,5 +1,5 @@
 // One group: members, offsets and lags, with a curve while it is looked at.
-import { h, put, link, table, column, count, ask, say, problem } from "../dom.js";
+import { h, put, link, table, column, count, many, ask, say, problem } from "../dom.js";
 import { call, get, query as queryOf } from "../api.js";
 import { Plot } from "../plot.js";
 import { stateTag } from "./groups.js";
@@ -29,7 +29,7 @@ export async function group(main, parts, query, { go, writes, isHere }) {
     const text = JSON.stringify(one);
     if (text === last) return; // whoever reads or selects is not disturbed
     last = text;
-    head.replaceChildren(stateTag(one.state), ` ${one.type} group, ${count(one.total_members)} members, lag ${count(one.lag)}`,
+    head.replaceChildren(stateTag(one.state), ` ${one.type} group, ${many(one.total_members, "member")}, lag ${count(one.lag)}`,
       one.epoch === null ? "" : `, epoch ${one.epoch}`, one.assignor ? `, assigned by ${one.assignor}` : "");
     partitions.replaceChildren(table(
       [column("Topic", "wide"), column("Partition", "number"), column("Offset", "number"), column("End", "number"), column("Lag", "number"), column("Member", "wide narrow-hidden")],

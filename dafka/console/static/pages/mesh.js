@@ -1,5 +1,5 @@
 // The mesh: a drawn graph of towers, nodes and partitions, the same as tables, and one node in detail.
-import { h, put, table, column, field, count, tag, age } from "../dom.js";
+import { h, put, table, column, field, count, many, tag, age } from "../dom.js";
 import { get, query as queryOf, path } from "../api.js";
 import { again } from "../again.js";
 import { drawn, replaceGraph } from "../graph.js";
@@ -149,7 +149,7 @@ function summary(found) {
   const towers = found.towers.map((tower) => `${tower.subscribe_from}${tower.heard ? "" : " (not heard)"}`).join(", ");
   const left = found.matching_partitions - found.partitions.length;
   const some = left > 0 ? `, of which ${count(found.partitions.length)} are shown: those in which most is missing or happens` : "";
-  return `Tower ${towers}. ${count(found.total_nodes)} nodes, ${count(found.total_partitions)} partitions${some}.`;
+  return `Tower ${towers}. ${many(found.total_nodes, "node")}, ${many(found.total_partitions, "partition")}${some}.`;
 }
 
 // Partitions of one topic and one source are drawn as one.

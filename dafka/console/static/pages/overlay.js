@@ -1,5 +1,5 @@
 // The overlay: who is peered with whom, what each wants, and the paths to it.
-import { h, put, table, column, count, tag } from "../dom.js";
+import { h, put, table, column, many, tag } from "../dom.js";
 import { get, query as queryOf } from "../api.js";
 import { again } from "../again.js";
 import { drawn, replaceGraph } from "../graph.js";
@@ -29,7 +29,7 @@ export async function overlay(main, parts, query, { isHere }) {
     if (!isHere() || text === last) return;
     last = text;
     if (!found.connected) { words.textContent = "This console is not connected with an overlay."; return; }
-    words.textContent = `${count(found.total_nodes)} nodes, ${count(found.links.length)} links. The console is ${short(found.id)} and is left out.`
+    words.textContent = `${many(found.total_nodes, "node")}, ${many(found.links.length, "link")}. The console is ${short(found.id)} and is left out.`
       + (found.connecting.length ? ` Not reached: ${found.connecting.join(", ")}.` : "");
     const way = new Set((found.nodes.find((node) => node.id === chosen)?.paths[0] ?? []).flatMap((hop, at, hops) => (at ? [[hops[at - 1], hop].sort().join()] : [])));
     replaceGraph(picture, await drawn("The overlay", found.nodes.map((node) => ({

@@ -1,5 +1,5 @@
 // Records of a topic: pages, a search, what comes now; and new ones.
-import { h, put, field, count, octets, moment, ask, tag, problem } from "../dom.js";
+import { h, put, field, count, many, octets, moment, ask, tag, problem } from "../dom.js";
 import { get, path, query as queryOf } from "../api.js";
 import { writeMany, writeOne } from "./writing.js";
 import { origin, short, whole } from "../values.js";
@@ -145,7 +145,7 @@ export async function records(main, name, query, { writes, isHere }) {
   function row(one) {
     const marks = [
       one.value === null && tag("tombstone", "warn"), one.transaction && tag(`transaction ${one.transaction}`, one.transaction === "committed" ? "" : "warn"),
-      one.value?.decoded && tag(origin(one.value.decoded)), one.value?.note && tag("not decoded", "warn"), one.batch.compression && tag(one.batch.compression), one.total_headers > 0 && tag(`${one.total_headers} headers`), one.value?.cut && tag(octets(one.value.size))];
+      one.value?.decoded && tag(origin(one.value.decoded)), one.value?.note && tag("not decoded", "warn"), one.batch.compression && tag(one.batch.compression), one.total_headers > 0 && tag(many(one.total_headers, "header")), one.value?.cut && tag(octets(one.value.size))];
     const details = h("details", { ontoggle: () => { if (details.open && details.childElementCount === 1) details.append(inside(one)); } },
       h("summary", {}, h("span", { class: "head" },
         h("span", {}, `${one.partition}:${one.offset}`), h("time", {}, moment(one.timestamp)),
