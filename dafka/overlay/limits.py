@@ -128,6 +128,13 @@ MOST_CONSUMERS = 1000
 MOST_KEPT = 100_000
 """Events that a producer keeps for consumers that have not acknowledged them."""
 
+KEPT_OCTETS = 64 * 1024 * 1024
+"""The same in octets, of a store's master; the event that goes beyond is among them. A clone that is so far
+behind gets the whole content anew."""
+
+SNAPSHOT_ENTRIES = 2_000_000
+"""Of contents that a master keeps for clones of version 1, which have not said that they have theirs."""
+
 MOST_AHEAD = 10_000
 """Events ahead of a missing one that a consumer keeps. Those beyond are asked for when they are next."""
 

@@ -25,7 +25,14 @@ from dafka.overlay.channels.messages import (
     Nack,
     RetransmitFailed,
 )
-from dafka.overlay.limits import AT_ONCE, HEARTBEAT_TICKS, MOST_CONSUMERS, MOST_KEPT, SILENT_TICKS
+from dafka.overlay.limits import (
+    AT_ONCE,
+    HEARTBEAT_TICKS,
+    KEPT_OCTETS,
+    MOST_CONSUMERS,
+    MOST_KEPT,
+    SILENT_TICKS,
+)
 from dafka.overlay.wire.codes import ErrorCode
 
 Handle = TypeVar("Handle")
@@ -82,6 +89,8 @@ class Producer(Generic[Handle]):
         self.sequence = 1
         """Of the last event."""
         self._events: deque[Event] = deque()
+        self._sizes: deque[int] = deque()  # of these, in octets
+        self._octets = 0
         self._consumers: dict[Handle, _Consumer] = {}
         self._ticks = 0
         self._sent = 0  # in which tick something went to all
@@ -93,7 +102,7 @@ class Producer(Generic[Handle]):
     @property
     def is_full(self) -> bool:
         """No further event is taken before some consumer has acknowledged, or is dropped."""
-        return len(self._events) >= MOST_KEPT
+        return len(self._events) >= MOST_KEPT or self._octets >= KEPT_OCTETS
 
     @property
     def is_idle(self) -> bool:
@@ -110,14 +119,16 @@ class Producer(Generic[Handle]):
         """The contents of these events."""
         return [event.content for event in self._events]
 
-    def produce(self, content: Any) -> list[Output]:
-        """The next event. Not to be called while the producer :attr:`is_full`."""
+    def produce(self, content: Any, octets: int = 0) -> list[Output]:
+        """The next event, which takes so many octets. Not to be called while the producer :attr:`is_full`."""
         if not self._consumers:
             return []
         assert not self.is_full
         self.sequence += 1
         event = Event(self.sequence, content)
         self._events.append(event)
+        self._sizes.append(octets)
+        self._octets += octets
         self._sent = self._ticks
         return [Broadcast(event)]
 
@@ -218,3 +229,4 @@ class Producer(Generic[Handle]):
         )
         while self._events and self._events[0].sequence <= least:
             self._events.popleft()
+            self._octets -= self._sizes.popleft()

@@ -30,6 +30,7 @@ from dafka.overlay.limits import (
     MOST_WAITING,
     MOST_WRITERS,
     NEVER_SILENT,
+    SNAPSHOT_ENTRIES,
 )
 from dafka.overlay.stores import arithmetic, queries
 from dafka.overlay.stores.content import Content, Origin
@@ -253,7 +254,7 @@ class Master:
                 case Unicast(clone, Handshake(offset, interval)):
                     state = self._handshakes.get(clone)
                     if state is None:
-                        state = self._handshakes[clone] = AckClone(offset, interval, tuple(self.content))
+                        state = self._handshakes[clone] = self._snapshot(offset, interval)
                     outputs.append(self._to(clone, Command(offset, self.entity, clone, state)))
                 case Unicast(clone, message):
                     receiver = NO_ENTITY if isinstance(message, Event) else clone
@@ -261,6 +262,20 @@ class Master:
                 case Attached(clone) | Dropped(clone, _, _):
                     self._handshakes.pop(clone, None)
         return outputs
+
+    def _snapshot(self, offset: int, interval: int) -> AckClone:
+        """The whole content for a clone of version 1. It is kept until that has it, if there is room."""
+        latest = next(reversed(self._handshakes.values()), None)
+        if latest is not None and latest.offset == offset:  # nothing has changed since
+            return latest
+        kept = {one.offset: len(one.state) for one in self._handshakes.values()}
+        while kept and sum(kept.values()) + len(self.content) > SNAPSHOT_ENTRIES:
+            gone = min(kept)
+            del kept[gone]
+            for clone in [clone for clone, one in self._handshakes.items() if one.offset == gone]:
+                del self._handshakes[clone]
+                self._producer.remove(clone)
+        return AckClone(offset, interval, tuple(self.content))
 
     def _to(self, receiver: EntityId, command: Command) -> Publish:
         return Publish(self._topic, command, receiver.endpoint)
@@ -381,9 +396,12 @@ class Master:
         """``told`` is the expiry that clones hear of, ``kept`` the one that counts."""
         deadline = None if kept is None else now + kept / NANOSECONDS
         event = self.content.put(key, value, told, by, deadline, origin)
+        octets = encode(key)
         if deadline is not None:
-            self._expiries.note(encode(key), deadline)
-        return [Changed(event), *self._tell(Put(key, value, told, by))]
+            self._expiries.note(octets, deadline)
+        entry = self.content.entry(octets)
+        assert entry is not None
+        return [Changed(event), *self._tell(Put(key, value, told, by), entry.size)]
 
     def _put_unique(self, now: float, action: PutUnique) -> tuple[list[Output], bool]:
         asked = action.caller, action.request
@@ -408,9 +426,9 @@ class Master:
             outputs += [Changed(event), *self._tell(Expire(entry.key, self.entity))]
         return outputs
 
-    def _tell(self, action: Action) -> list[Output]:
+    def _tell(self, action: Action, octets: int = 0) -> list[Output]:
         outputs: list[Output] = []
-        if self._producer.is_full:
+        while self._producer.is_full:
             # A clone that cannot follow would hold up the writers. It gets the whole content anew.
             outputs += self._carry(self._producer.drop_slowest())
-        return outputs + self._carry(self._producer.produce(action))
+        return outputs + self._carry(self._producer.produce(action, octets))

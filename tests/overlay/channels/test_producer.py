@@ -144,3 +144,16 @@ def test_what_is_kept_is_bounded(monkeypatch):
     producer.receive("b", CumulativeAck(2))
     assert not producer.is_full
     assert producer.add("c") == [Dropped("c", ErrorCode.UNSPECIFIED, [])]
+
+
+def test_what_is_kept_is_bounded_in_octets_and_the_event_that_goes_beyond_is_kept(monkeypatch):
+    monkeypatch.setattr("dafka.overlay.channels.producer.KEPT_OCTETS", 10)
+    producer = attached("a")
+    producer.produce("x", 9)
+    assert not producer.is_full
+    producer.produce("y", 50)
+    assert producer.is_full
+    producer.receive("a", CumulativeAck(2))
+    assert producer.is_full
+    producer.receive("a", CumulativeAck(3))
+    assert not producer.is_full

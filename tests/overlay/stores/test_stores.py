@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from itertools import count
 
+import pytest
+
 from dafka.overlay.limits import HEARTBEAT_TICKS, MASTER_SILENT_TICKS, SILENT_TICKS
 from dafka.overlay.stores.clone import Clone
 from dafka.overlay.stores.content import Content
@@ -15,6 +17,7 @@ from dafka.overlay.wire.commands import (
     Add,
     Command,
     CumulativeAck,
+    Nack,
     Put,
     PutUnique,
     decode_command,
@@ -249,8 +252,9 @@ def test_a_question_that_is_repeated_is_answered_as_before():
     assert [output for _, output in town.said if isinstance(output, Answered)] == [Answered(1, True)] * 2
 
 
-def test_clones_that_cannot_follow_are_given_up_when_too_much_is_kept(monkeypatch):
-    monkeypatch.setattr("dafka.overlay.channels.producer.MOST_KEPT", 3)
+@pytest.mark.parametrize(("bound", "most"), [("MOST_KEPT", 3), ("KEPT_OCTETS", 30)])
+def test_clones_that_cannot_follow_are_given_up_when_too_much_is_kept(monkeypatch, bound, most):
+    monkeypatch.setattr(f"dafka.overlay.channels.producer.{bound}", most)
     town = Town("a", "b")
     town.tick(HEARTBEAT_TICKS)
     town.deaf.add("b")
@@ -262,6 +266,23 @@ def test_clones_that_cannot_follow_are_given_up_when_too_much_is_kept(monkeypatc
     town.deaf.clear()
     town.tick(MASTER_SILENT_TICKS)
     assert town.get("b", "k") == 9
+
+
+def test_contents_for_clones_that_never_say_that_they_have_theirs_are_bounded(monkeypatch):
+    monkeypatch.setattr("dafka.overlay.stores.master.SNAPSHOT_ENTRIES", 10)
+    master = Master(EntityId(b"m" * 16, 1), Content("st"))
+    for key in range(4):
+        master.write(0.0, put(str(key), key))
+    states = []
+    for number in range(12):
+        clone = EntityId(b"c" * 16, number)
+        for output in master.receive(0.0, Command(0, clone, NO_ENTITY, Nack((0,)))):
+            states.append(output.command.content.state)
+        if number % 3 == 2:
+            master.write(0.0, put("0", number))
+    assert len(states) == 12 and len({id(state) for state in states}) == 4  # one for each content
+    assert [clone.number for clone in master.clones] == [6, 7, 8, 9, 10, 11]
+    assert states[-1] == (("0", 8), ("1", 1), ("2", 2), ("3", 3))
 
 
 def test_writers_are_remembered_up_to_a_bound(monkeypatch):
