@@ -139,7 +139,10 @@ MOST_AHEAD = 10_000
 """Events ahead of a missing one that a consumer keeps. Those beyond are asked for when they are next."""
 
 MOST_NACKED = 1000
-"""Events that are asked for at once."""
+"""Events that are asked for at once. If it is more, the others are not looked at."""
+
+MOST_RESENT = 500
+"""Of these, that are answered at once."""
 
 NEVER_SILENT = 2**62
 """Ticks; for ends of channels that wait as long as it takes."""

@@ -31,6 +31,7 @@ from dafka.overlay.limits import (
     KEPT_OCTETS,
     MOST_CONSUMERS,
     MOST_KEPT,
+    MOST_RESENT,
     SILENT_TICKS,
 )
 from dafka.overlay.wire.codes import ErrorCode
@@ -200,7 +201,7 @@ class Producer(Generic[Handle]):
             return [Unicast(consumer, RetransmitFailed(message.sequence + 1))]
         if message.sequences[:1] == (0,):
             return self.add(consumer)
-        return [Unicast(consumer, RetransmitFailed(sequence)) for sequence in message.sequences]
+        return [Unicast(consumer, RetransmitFailed(sequence)) for sequence in message.sequences[:MOST_RESENT]]
 
     def _hear_nack(self, consumer: Handle, known: _Consumer, nack: Nack) -> list[Output]:
         wanted = nack.sequences
@@ -210,7 +211,7 @@ class Producer(Generic[Handle]):
             return self.add(consumer)
         outputs = self._acknowledge(consumer, known, wanted[0] - 1)
         first = self._events[0].sequence if self._events else self.sequence + 1
-        for sequence in wanted:
+        for sequence in wanted[:MOST_RESENT]:
             if first <= sequence <= self.sequence:
                 outputs.append(Unicast(consumer, self._events[sequence - first]))
             else:

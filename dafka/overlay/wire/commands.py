@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from dafka.overlay.errors import InvalidValue
+from dafka.overlay.limits import MOST_NACKED
 from dafka.overlay.values import Table, Timespan, Value, encode
 from dafka.overlay.values.decoder import read
 from dafka.overlay.values.encoder import write, write_counted
@@ -233,7 +234,10 @@ def _sequences(sequences: tuple[int, ...]) -> bytes:
 
 
 def _read_sequences(reader: Reader) -> tuple[int, ...]:
-    return tuple([reader.number(8) for _ in range(reader.counted(least=8))])
+    # Those that are missing behind these are asked for again when these are there.
+    count = reader.counted(least=8)
+    octets = reader.take(8 * count)
+    return struct.unpack_from(f">{min(count, MOST_NACKED)}Q", octets)
 
 
 def _state(state: tuple[tuple[Value, Value], ...]) -> bytes:

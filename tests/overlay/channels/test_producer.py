@@ -14,7 +14,7 @@ from dafka.overlay.channels.messages import (
     RetransmitFailed,
 )
 from dafka.overlay.channels.producer import Attached, Broadcast, Dropped, Producer, Unicast
-from dafka.overlay.limits import HEARTBEAT_TICKS, SILENT_TICKS
+from dafka.overlay.limits import HEARTBEAT_TICKS, MOST_RESENT, SILENT_TICKS
 from dafka.overlay.wire.codes import ErrorCode
 
 
@@ -157,3 +157,11 @@ def test_what_is_kept_is_bounded_in_octets_and_the_event_that_goes_beyond_is_kep
     assert producer.is_full
     producer.receive("a", CumulativeAck(3))
     assert not producer.is_full
+
+
+def test_a_consumer_that_asks_for_very_much_is_answered_in_part():
+    producer = attached("a")
+    for content in range(MOST_RESENT + 10):
+        producer.produce(content)
+    assert len(producer.receive("a", Nack(tuple(range(2, 100_000))))) == MOST_RESENT
+    assert len(producer.receive("stranger", Nack(tuple(range(2, 100_000))))) == MOST_RESENT

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from overlay.vectors import native
 
-from dafka.overlay.limits import MOST_PREFIXES
+from dafka.overlay.limits import MOST_NACKED, MOST_PREFIXES
 from dafka.overlay.values import decode, encode
 from dafka.overlay.wire.commands import Command, CumulativeAck, Nack, decode_command, encode_command
 from dafka.overlay.wire.envelope import (
@@ -133,3 +133,10 @@ def test_elements_beyond_those_known_are_left_out_and_batches_hold_messages():
     batch = Batch((Event("a"), Batch((Event("b"),))))
     assert from_value(to_value(batch)) == batch
     assert from_value(decode(encode(to_value(batch)))) == batch
+
+
+def test_of_a_nack_only_so_much_is_read_as_is_answered():
+    nack = Command(0, NO_ENTITY, NO_ENTITY, Nack(tuple(range(1, 100_000))))
+    assert decode_command(encode_command(nack)).content == Nack(tuple(range(1, MOST_NACKED + 1)))
+    with pytest.raises(MalformedMessage):
+        decode_command(encode_command(nack)[:-1])
