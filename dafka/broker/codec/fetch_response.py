@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from kafka.errors import UnsupportedForMessageFormatError
+from kafka.errors import (
+    TopicAuthorizationFailedError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    UnsupportedForMessageFormatError,
+)
 
 from dafka.broker.codec.errors import error_code, error_of
 from dafka.broker.codec.fetch_request import FLEXIBLE, NO_SESSION, SESSIONS, Place
@@ -39,6 +44,9 @@ class FetchAnswer(NamedTuple):
     partitions: Sequence[tuple[Place, Fetched]] = ()
 
 
+_UNREAD = (UnknownTopicOrPartitionError, UnknownTopicIdError, TopicAuthorizationFailedError)
+
+
 def write_fetch(answer: FetchAnswer, version: int, read_committed: bool) -> Buffers:
     """The body of the response in buffers, without copying the batches."""
     flexible = version >= FLEXIBLE
@@ -57,13 +65,14 @@ def write_fetch(answer: FetchAnswer, version: int, read_committed: bool) -> Buff
         out += topic.bytes if isinstance(topic, UUID) else name_of(topic)
         out += array_size(len(partitions), flexible)
         for number, one in partitions:
-            stable = one.last_stable_offset if one.last_stable_offset >= 0 else one.high_watermark
-            fixed = _WRITTEN.pack(
-                number, error_code(one.error), one.high_watermark, stable, one.log_start_offset
-            )
+            if one.error is None:
+                stable = one.last_stable_offset if one.last_stable_offset >= 0 else one.high_watermark
+                fixed = _WRITTEN.pack(number, 0, one.high_watermark, stable, one.log_start_offset)
+            else:
+                fixed = _WRITTEN.pack(number, error_code(one.error), -1, -1, -1)
             out += fixed if version >= 5 else fixed[:22] if version >= 4 else fixed[:14]
             if version >= 4:
-                _write_aborted(out, one, flexible, read_committed)
+                _write_aborted(out, one, flexible, read_committed or one.error in _UNREAD)
             if version >= 11:
                 out += b"\xff\xff\xff\xff"  # no preferred replica
             size = sum(map(len, one.batches))

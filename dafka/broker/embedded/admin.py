@@ -228,9 +228,9 @@ class AdminCalls(AdminInterface):
             if 0 < len(name.encode()) <= NAME_OCTETS:
                 return None, ""
             return InvalidRequestError, f"a group or a subscription has a name of 1 to {NAME_OCTETS} octets"
-        if type_ == BROKER_LOGGER:
+        if type_ == BROKER_LOGGER and name == str(NODE_ID):
             return InvalidConfigurationError, "there are no loggers of this broker that could be set"
-        if type_ != ResourceType.BROKER:
+        if type_ not in (ResourceType.BROKER, BROKER_LOGGER):
             return InvalidRequestError, f"resources of type {type_} have no configuration here"
         if name not in ("", str(NODE_ID)):
             return InvalidRequestError, f"there is no broker {name!r}; this one is {NODE_ID}"

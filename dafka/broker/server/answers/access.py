@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from kafka.errors import (
@@ -18,7 +19,7 @@ from kafka.protocol.admin.users import (
 )
 
 from dafka.broker.codec.acls import created, filter_of
-from dafka.broker.codec.errors import error_code, error_message
+from dafka.broker.codec.errors import BadRequestError, error_code, error_message
 from dafka.broker.interface.access import (
     CredentialDeletion,
     CredentialUpsertion,
@@ -37,6 +38,7 @@ _User = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
 
 def describe_acls(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """The entries by pattern."""
+    _refuse_unknown([request], *_OF_FILTERS)
     try:
         found = broker.describe_acls(filter_of(request))
     except (SecurityDisabledError, InvalidRequestError) as refused:
@@ -68,7 +70,20 @@ def describe_acls(broker: BrokerInterface, request: Any, context: Context) -> An
     )
 
 
+_OF_ENTRIES = "resource_type", "resource_pattern_type", "operation", "permission_type"
+_OF_FILTERS = "resource_type_filter", "pattern_type_filter", "operation", "permission_type"
+
+
+def _refuse_unknown(entries: Iterable[Any], *names: str) -> None:
+    """As in Kafka, a request with the number of no type, pattern, operation or permission cannot be read."""
+    for one in entries:
+        for name in names:
+            if getattr(one, name) == 0:
+                raise BadRequestError("acl", f"an ACL with {name} 0")
+
+
 def create_acls(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    _refuse_unknown(request.creations, *_OF_ENTRIES)
     result = CreateAclsResponse.AclCreationResult
     try:
         outcomes = broker.create_acls([created(one) for one in request.creations])
@@ -87,6 +102,7 @@ def create_acls(broker: BrokerInterface, request: Any, context: Context) -> Any:
 
 
 def delete_acls(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    _refuse_unknown(request.filters, *_OF_FILTERS)
     result = DeleteAclsResponse.DeleteAclsFilterResult
     try:
         outcomes = broker.delete_acls([filter_of(one) for one in request.filters])

@@ -39,9 +39,11 @@ def describe_cluster(broker: BrokerInterface, request: Any, context: Context) ->
         controller_id=found.controller_id,
         brokers=[
             node(broker_id=number, host=host, port=port, rack=None, is_fenced=False)
-            for number, host, port in context.brokers(found)
+            for number, host, port in (context.brokers(found) if error is None else ())
         ],
-        authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else None,
+        authorized_operations=CLUSTER_OPERATIONS
+        if request.include_cluster_authorized_operations and error is None
+        else None,
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import Any
 
-from kafka.errors import UnsupportedVersionError
+from kafka.errors import InvalidRequestError, UnsupportedVersionError
 from kafka.protocol.admin.configs import (
     AlterConfigsResponse,
     DescribeConfigsResponse,
@@ -19,10 +20,12 @@ from dafka.broker.interface.admin import (
     ConfigChange,
     ConfigEntry,
     ConfigOperation,
+    DescribedConfigs,
     Resource,
     ResourceType,
 )
 from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.interface.outcome import Outcome
 from dafka.broker.server.answers.naming import version_of
 from dafka.broker.server.answers.sharing import once
 from dafka.broker.server.context import Context
@@ -33,9 +36,15 @@ _Entry = _Described.DescribeConfigsResourceResult
 
 
 def describe_configs(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    asked = [Resource(one.resource_type, one.resource_name) for one in request.resources]
     wanted = {
         Resource(one.resource_type, one.resource_name): one.configuration_keys for one in request.resources
     }
+    if any(one.type not in _LISTED for one in wanted):  # as in Kafka, nothing of the request is answered
+        outcome = DescribedConfigs(InvalidRequestError, [], "Unexpected resource type")
+        found = dict.fromkeys(wanted, outcome)
+    else:
+        found = dict(broker.describe_configs(wanted))
     shown = once(partial(_entry, request))
     return DescribeConfigsResponse(
         throttle_time_ms=0,
@@ -47,7 +56,7 @@ def describe_configs(broker: BrokerInterface, request: Any, context: Context) ->
                 resource_name=resource.name,
                 configs=[shown(entry) for entry in described.entries],
             )
-            for resource, described in broker.describe_configs(wanted).items()
+            for resource, described in ((one, found[one]) for one in asked)
         ],
     )
 
@@ -97,7 +106,14 @@ def _altered(
     *,
     replace: bool,
 ) -> Any:
-    outcomes = broker.alter_configs(changes, replace=replace, validate_only=bool(request.validate_only))
+    asked = [Resource(one.resource_type, one.resource_name) for one in request.resources]
+    twice = {one for one, count in Counter(asked).items() if count > 1}
+    once_only = {one: some for one, some in changes.items() if one not in twice}
+    outcomes = dict(
+        broker.alter_configs(once_only, replace=replace, validate_only=bool(request.validate_only))
+    )
+    detail = "Each resource must appear at most once."
+    outcomes.update(dict.fromkeys(twice, Outcome(InvalidRequestError, detail)))
     return response_class(
         throttle_time_ms=0,
         responses=[
@@ -107,7 +123,7 @@ def _altered(
                 resource_type=resource.type,
                 resource_name=resource.name,
             )
-            for resource, outcome in outcomes.items()
+            for resource, outcome in ((one, outcomes[one]) for one in asked)
         ],
     )
 

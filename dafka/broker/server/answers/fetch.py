@@ -16,7 +16,6 @@ from kafka.errors import (
     FetchSessionIdNotFoundError,
     FetchSessionTopicIdError,
     InvalidFetchSessionEpochError,
-    InvalidRequestError,
     TopicAuthorizationFailedError,
     UnknownTopicIdError,
     UnsupportedCompressionTypeError,
@@ -198,10 +197,9 @@ def _read(
             answers.append((place, _refused(UnsupportedVersionError)))
         elif allowed is not None and name not in allowed:
             answers.append((place, _refused(TopicAuthorizationFailedError)))
-        elif (key := (name, number)) in wanted:
-            answers.append((place, _refused(InvalidRequestError)))
         else:
-            wanted[key] = from_
+            key = name, number
+            wanted[key] = from_  # of one that is named twice, the last counts, as in Kafka
             if topic is not name:
                 by_id[key] = place
     found = _fetch(broker, request, wanted, room, not answers, stored)

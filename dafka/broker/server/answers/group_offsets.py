@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 from kafka.errors import (
@@ -17,7 +19,7 @@ from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetDeleteResp
 from dafka.broker.codec.errors import error_code
 from dafka.broker.codec.limits import INLINE_ITEMS
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error, TopicPartition
-from dafka.broker.server.answers.naming import by_topic, topic_names, version_of
+from dafka.broker.server.answers.naming import as_asked, by_topic, topic_names, version_of
 from dafka.broker.server.context import Context
 from dafka.hub.worker import REQUESTS
 
@@ -53,6 +55,8 @@ def offset_commit(broker: BrokerInterface, request: Any, context: Context) -> An
     topics = []
     for topic in request.topics:
         name = names.get(topic.topic_id) if by_id else topic.name
+        if not topic.partitions:
+            continue
         topics.append(
             _CommitTopic(
                 name=topic.name,
@@ -76,18 +80,18 @@ def offset_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any
     version = version_of(request)
     stable = bool(request.require_stable)
     if version < 8:
-        wanted = _wanted(request.topics)
+        asked = _asked(request.topics)
         return OffsetFetchResponse(
             throttle_time_ms=0,
             error_code=0,
-            topics=_offsets(broker, request.group_id, wanted, stable, OffsetFetchResponse),
+            topics=_offsets(broker, request.group_id, asked, stable, OffsetFetchResponse),
         )
     groups = []
     for group in request.groups:
         names = {}
         if version >= BY_ID and group.topics is not None:
             names = topic_names(broker, [topic.topic_id for topic in group.topics])
-        wanted = _wanted(group.topics, names if version >= BY_ID else None)
+        asked = _asked(group.topics, names if version >= BY_ID else None)
         member = group.member_id, group.member_epoch
         if version >= BY_MEMBERS and member not in _NOBODY:
             try:  # checked with no partition, which costs nothing more
@@ -95,35 +99,39 @@ def offset_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any
             except (UnknownMemberIdError, StaleMemberEpochError) as error:
                 groups.append(_Group(group_id=group.group_id, topics=[], error_code=error.errno))
                 continue
-        topics = _offsets(broker, group.group_id, wanted, stable, _Group)
+        topics = _offsets(broker, group.group_id, asked, stable, _Group)
         if version >= BY_ID:
             topics = _with_ids(broker, topics, group.topics, names)
         groups.append(_Group(group_id=group.group_id, topics=topics, error_code=0))
     return OffsetFetchResponse(throttle_time_ms=0, groups=groups)
 
 
-def _wanted(topics: Any, names: dict[Any, str] | None = None) -> list[TopicPartition] | None:
-    """The requested partitions; None for all of the group."""
+_Asked = Sequence[tuple[str, Sequence[int]]]
+
+
+def _asked(topics: Any, names: dict[Any, str] | None = None) -> _Asked | None:
+    """The requested partitions by topic; None for all of the group."""
     if topics is None:
         return None
     named = [(topic.name if names is None else names.get(topic.topic_id), topic) for topic in topics]
-    return [(name, number) for name, topic in named if name is not None for number in topic.partition_indexes]
+    return [(name, topic.partition_indexes) for name, topic in named if name is not None]
 
 
 def _offsets(
-    broker: BrokerInterface, group: str, wanted: list[TopicPartition] | None, stable: bool, parent: Any
+    broker: BrokerInterface, group: str, asked: _Asked | None, stable: bool, parent: Any
 ) -> list[Any]:
     """Committed offsets by topic. A partition without one has offset -1 and no error."""
+    wanted = None
+    if asked is not None:
+        wanted = list(dict.fromkeys((name, number) for name, numbers in asked for number in numbers))
     found = _stable(broker, group, wanted) if stable else broker.fetch_offsets(group, wanted)
     if len(found) > INLINE_ITEMS or len(wanted or ()) > INLINE_ITEMS:
-        return REQUESTS.run(_topics, found, wanted, parent)
-    return _topics(found, wanted, parent)
+        return REQUESTS.run(_topics, found, asked, parent)
+    return _topics(found, asked, parent)
 
 
-def _topics(
-    found: dict[TopicPartition, CommittedOffset], wanted: list[TopicPartition] | None, parent: Any
-) -> list[Any]:
-    positions = found if wanted is None else {key: found.get(key, _NOTHING) for key in wanted}
+def _topics(found: dict[TopicPartition, CommittedOffset], asked: _Asked | None, parent: Any) -> list[Any]:
+    positions = by_topic(found).items() if asked is None else as_asked(asked, defaultdict(_nothing, found))
     topic_class, partition_class = classes_in(parent)
     return [
         topic_class(
@@ -139,8 +147,12 @@ def _topics(
                 for number, position in partitions
             ],
         )
-        for name, partitions in by_topic(positions).items()
+        for name, partitions in positions
     ]
+
+
+def _nothing() -> CommittedOffset:
+    return _NOTHING
 
 
 def _stable(
@@ -204,7 +216,8 @@ _NO_PARTITION = ("", 0)  # of no topic: it asks whether the group is there
 
 
 def offset_delete(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    wanted = [(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
+    asked = [(topic.name, [one.partition_index for one in topic.partitions]) for topic in request.topics]
+    wanted = list(dict.fromkeys((name, number) for name, numbers in asked for number in numbers))
     errors = broker.delete_offsets(request.group_id, wanted or [_NO_PARTITION])
     kinds = set(errors.values())
     if len(kinds) == 1 and kinds <= {GroupIdNotFoundError, InvalidGroupIdError}:  # the whole group's
@@ -222,6 +235,6 @@ def offset_delete(broker: BrokerInterface, request: Any, context: Context) -> An
                     for number, error in partitions
                 ],
             )
-            for name, partitions in (by_topic(errors) if wanted else {}).items()
+            for name, partitions in (as_asked(asked, errors) if wanted else ())
         ],
     )

@@ -22,6 +22,7 @@ from dafka.broker.interface.broker import BrokerInterface, JoinRequest, LeavingM
 from dafka.broker.server.answers.naming import version_of
 from dafka.broker.server.answers.operations import GROUP_OPERATIONS
 from dafka.broker.server.context import Context
+from dafka.hub.turns import Pace
 
 _Described = DescribeGroupsResponse.DescribedGroup
 
@@ -114,8 +115,11 @@ def leave_group(broker: BrokerInterface, request: Any, context: Context) -> Any:
 def describe_groups(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """From version 6 on an unknown group gets GROUP_ID_NOT_FOUND, before only the state "Dead"."""
     version = version_of(request)
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else None
     described = []
-    for name, group in broker.describe_groups(request.groups).items():
+    found = broker.describe_groups(request.groups)
+    for name in Pace().over(request.groups):
+        group = found[name]
         error = group.error
         if error is None and group.state == "Dead" and version >= 6:
             error = GroupIdNotFoundError
@@ -138,7 +142,7 @@ def describe_groups(broker: BrokerInterface, request: Any, context: Context) -> 
                     )
                     for member in group.members
                 ],
-                authorized_operations=GROUP_OPERATIONS if request.include_authorized_operations else None,
+                authorized_operations=operations if error is None else None,
             )
         )
     return DescribeGroupsResponse(throttle_time_ms=0, groups=described)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
 from dafka.broker.codec.errors import error_code
 from dafka.broker.interface.broker import BrokerInterface, PartitionMetadata, TopicMetadata, TopicPartition
+from dafka.hub.turns import Pace
 
 NO_UUID = UUID(int=0)
 
@@ -39,6 +40,15 @@ def by_topic(partitions: Mapping[TopicPartition, T]) -> dict[str, list[tuple[int
     for (topic, number), value in partitions.items():
         topics.setdefault(topic, []).append((number, value))
     return topics
+
+
+def as_asked(
+    asked: Iterable[tuple[str, Iterable[int]]], answers: Mapping[TopicPartition, T]
+) -> Iterator[tuple[str, list[tuple[int, T]]]]:
+    """Values by topic in the order of a request: twice what it names twice, topics without partitions too."""
+    pace = Pace()
+    for topic, numbers in pace.over(list(asked)):
+        yield topic, [(number, answers[topic, number]) for number in numbers]
 
 
 def topic_fields(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka.errors import UnsupportedVersionError
+from kafka.errors import InvalidRequestError, UnknownError, UnsupportedVersionError
 from kafka.protocol.admin.topics import DeleteRecordsResponse
 from kafka.protocol.consumer.offsets import IsolationLevel, ListOffsetsResponse, OffsetForLeaderEpochResponse
 
@@ -16,12 +16,14 @@ from dafka.broker.interface.broker import (
     ListedOffset,
     TopicPartition,
 )
-from dafka.broker.server.answers.naming import by_topic, version_of
+from dafka.broker.server.answers.naming import as_asked, by_topic, version_of
 from dafka.broker.server.context import Context
 
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6  # for tiered storage
 # The first version with each special timestamp; earlier versions get UNSUPPORTED_VERSION.
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+
+_LEVELS = IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED
 
 _Listed = ListOffsetsResponse.ListOffsetsTopicResponse
 _Ended = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
@@ -36,7 +38,12 @@ def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any
     for topic in request.topics:
         for one in topic.partitions:
             key = topic.name, one.partition_index
-            if version < _SINCE.get(one.timestamp, 0):
+            if request.isolation_level not in _LEVELS:
+                answers[key] = ListedOffset(UnknownError)
+            elif key in wanted or key in answers:
+                wanted.pop(key, None)
+                answers[key] = ListedOffset(InvalidRequestError)  # named twice
+            elif version < _SINCE.get(one.timestamp, 0):
                 answers[key] = ListedOffset(UnsupportedVersionError)
             elif one.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
                 answers[key] = ListedOffset(None)  # no records are in remote storage
@@ -62,7 +69,13 @@ def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any
                     for number, listed in partitions
                 ],
             )
-            for name, partitions in by_topic(answers).items()
+            for name, partitions in as_asked(
+                [
+                    (topic.name, dict.fromkeys(one.partition_index for one in topic.partitions))
+                    for topic in request.topics
+                ],
+                answers,
+            )
         ],
     )
 
@@ -77,8 +90,8 @@ def offset_for_leader_epoch(broker: BrokerInterface, request: Any, context: Cont
         key: _Ended.EpochEndOffset(
             error_code=error_code(found.error),
             partition=key[1],
-            leader_epoch=found.leader_epoch,
-            end_offset=found.end_offset,
+            leader_epoch=found.leader_epoch if asked[key].leader_epoch >= 0 else -1,
+            end_offset=found.end_offset if asked[key].leader_epoch >= 0 else -1,
         )
         for key, found in ends.items()
     }
@@ -86,7 +99,10 @@ def offset_for_leader_epoch(broker: BrokerInterface, request: Any, context: Cont
         throttle_time_ms=0,
         topics=[
             _Ended(topic=name, partitions=[result for _, result in partitions])
-            for name, partitions in by_topic(results).items()
+            for name, partitions in as_asked(
+                [(topic.topic, [one.partition for one in topic.partitions]) for topic in request.topics],
+                results,
+            )
         ],
     )
 

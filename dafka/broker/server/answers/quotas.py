@@ -39,20 +39,21 @@ def alter_client_quotas(broker: BrokerInterface, request: Any, context: Context)
     """Change quotas, each entity by itself."""
     altered = [
         QuotaChanges(
-            tuple((one.entity_type, one.entity_name) for one in entry.entity),
+            tuple({one.entity_type: one.entity_name for one in entry.entity}.items()),
             [QuotaChange(one.key, None if one.remove else one.value) for one in entry.ops],
         )
         for entry in request.entries
     ]
     outcomes = broker.alter_quotas(altered, request.validate_only)
+    by_entity = {one.entity: outcome for one, outcome in zip(altered, outcomes, strict=True)}
     return AlterClientQuotasResponse(
         throttle_time_ms=0,
         entries=[
             _Altered(
                 error_code=error_code(outcome.error),
                 error_message=error_message(outcome.error, outcome.detail) if outcome.error else None,
-                entity=[_Altered.EntityData(entity_type=kind, entity_name=name) for kind, name in one.entity],
+                entity=[_Altered.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
             )
-            for one, outcome in zip(altered, outcomes, strict=True)
+            for entity, outcome in by_entity.items()
         ],
     )

@@ -7,6 +7,7 @@ from typing import Any
 from kafka.errors import (
     ElectionNotNeededError,
     InvalidReplicationAssignmentError,
+    InvalidRequestError,
     LogDirNotFoundError,
     NoReassignmentInProgressError,
     UnknownTopicOrPartitionError,
@@ -22,6 +23,7 @@ from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.broker import BrokerInterface, Error
 from dafka.broker.server.answers.naming import by_topic
 from dafka.broker.server.context import Context
+from dafka.hub.turns import Pace
 
 _Elected = ElectLeadersResponse.ReplicaElectionResult
 _Folder = DescribeLogDirsResponse.DescribeLogDirsResult
@@ -31,22 +33,35 @@ _Reassigned = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 
 def elect_leaders(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """No election is needed: every partition has its only possible leader."""
-    if request.topic_partitions is None:
-        return ElectLeadersResponse(throttle_time_ms=0, error_code=0, replica_election_results=[])
-    found = broker.metadata([topic.topic for topic in request.topic_partitions]).topics
+    known_type = request.election_type in (None, 0, 1)
+    if (
+        request.topic_partitions is None and known_type
+    ):  # those that need none are left out, and their topics are not
+        every = list(broker.metadata(None).topics)
+        results = [_Elected(topic=name, partition_result=[]) for name in Pace().over(every)]
+        return ElectLeadersResponse(throttle_time_ms=0, error_code=0, replica_election_results=results)
+    asked = request.topic_partitions or ()
+    found = broker.metadata([topic.topic for topic in asked]).topics
     results = []
-    for topic in request.topic_partitions:
+    for topic in asked:
         known = len(found[topic.topic].partitions)
         partitions = []
         for number in topic.partitions:
-            error = ElectionNotNeededError if 0 <= number < known else UnknownTopicOrPartitionError
+            there = 0 <= number < known
+            error: Error = ElectionNotNeededError if there else UnknownTopicOrPartitionError
+            if not known_type:
+                error = InvalidRequestError
             partitions.append(
                 _Elected.PartitionResult(
                     partition_id=number, error_code=error_code(error), error_message=error_message(error)
                 )
             )
         results.append(_Elected(topic=topic.topic, partition_result=partitions))
-    return ElectLeadersResponse(throttle_time_ms=0, error_code=0, replica_election_results=results)
+    return ElectLeadersResponse(
+        throttle_time_ms=0,
+        error_code=0 if known_type else InvalidRequestError.errno,
+        replica_election_results=results,
+    )
 
 
 def alter_partition_reassignments(broker: BrokerInterface, request: Any, context: Context) -> Any:
@@ -71,7 +86,7 @@ def alter_partition_reassignments(broker: BrokerInterface, request: Any, context
         responses.append(_Reassigned(name=topic.name, partitions=partitions))
     return AlterPartitionReassignmentsResponse(
         throttle_time_ms=0,
-        allow_replication_factor_change=request.allow_replication_factor_change,
+        allow_replication_factor_change=True,
         error_code=0,
         error_message=None,
         responses=responses,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from kafka.errors import (
+    InvalidConfigurationError,
     InvalidPartitionsError,
     InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
     InvalidRequestError,
     ThrottlingQuotaExceededError,
+    TopicAlreadyExistsError,
     UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
 )
 from kafka.protocol.admin.topics import (
     CreatePartitionsResponse,
@@ -37,7 +41,8 @@ _Described = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopi
 
 def create_topics(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """Topics with one replica for each partition, on this broker."""
-    node = broker.metadata(()).controller_id
+    found = broker.metadata(dict.fromkeys(topic.name for topic in request.topics))
+    node = found.controller_id
     outcomes: dict[str, Outcome] = {}
     specs: dict[str, TopicSpec] = {}
     for topic in request.topics:
@@ -46,23 +51,23 @@ def create_topics(broker: BrokerInterface, request: Any, context: Context) -> An
             detail = f"Topic {topic.name} is in the request more than once."
             outcomes[topic.name] = Outcome(InvalidRequestError, detail)
             continue
-        checked = _check_replicas(topic, node)
+        checked = _check(topic, node, exists=found.topics[topic.name].error is None)
         if checked.error is not None:
             outcomes[topic.name] = checked
             continue
         partitions = len(topic.assignments) if topic.assignments else topic.num_partitions
-        configs = {config.name: config.value for config in topic.configs or () if config.value is not None}
+        configs = {config.name: config.value for config in topic.configs or ()}
         specs[topic.name] = TopicSpec(partitions, configs)
     if context.mutations is not None:
         outcomes.update(_beyond_quota(broker, specs, context.mutations, strict=version_of(request) >= 6))
     outcomes.update(broker.create_topics(specs, validate_only=bool(request.validate_only)))
     made = {name: specs[name] for name, outcome in outcomes.items() if outcome.error is None}
     with_configs = version_of(request) >= 5
-    found = (_planned if request.validate_only else _made)(broker, made, with_configs)
+    shown_topics = (_planned if request.validate_only else _made)(broker, made, with_configs)
     shown = once(_entry)
     results = []
     for name, outcome in outcomes.items():
-        topic = found.get(name, _NOT_MADE)
+        topic = shown_topics.get(name, _NOT_MADE)
         results.append(
             _Created(
                 name=name,
@@ -133,7 +138,13 @@ def _planned(broker: BrokerInterface, specs: Mapping[str, TopicSpec], with_confi
     }
 
 
-def _check_replicas(topic: Any, node: int) -> Outcome:
+def _check(topic: Any, node: int, exists: bool) -> Outcome:
+    if exists:
+        return Outcome(TopicAlreadyExistsError, f"Topic '{topic.name}' already exists.")
+    empty = [config.name for config in topic.configs or () if config.value is None]
+    if empty:
+        detail = f"Null value not supported for topic configs: {', '.join(empty)}"
+        return Outcome(InvalidConfigurationError, detail)
     if not topic.assignments:
         if topic.replication_factor not in (-1, 1):
             return Outcome(
@@ -164,7 +175,8 @@ def delete_topics(broker: BrokerInterface, request: Any, context: Context) -> An
         asked = [(topic.name, topic.topic_id) for topic in request.topics]
     by_id = topic_names(broker, [topic_id for name, topic_id in asked if name is None])
     names = [by_id.get(topic_id or NO_UUID) if name is None else name for name, topic_id in asked]
-    known = broker.metadata({name for name in names if name}).topics
+    twice = {name for name, count in Counter(filter(None, names)).items() if count > 1}
+    known = broker.metadata({name for name in names if name and name not in twice}).topics
     ids = {name: topic.topic_id for name, topic in known.items()}
     sizes = {name: len(topic.partitions) for name, topic in known.items() if topic.error is None}
     outcomes: dict[str, Outcome] = {}
@@ -173,10 +185,11 @@ def delete_topics(broker: BrokerInterface, request: Any, context: Context) -> An
         for one, size in sizes.items():
             if not context.mutations.may(size, strict):
                 outcomes[one] = BEYOND_QUOTA
-    found = dict.fromkeys(name for name in names if name is not None and name not in outcomes)
+    found = dict.fromkeys(name for name in names if name is not None and name not in {*outcomes, *twice})
     outcomes.update(broker.delete_topics(found))
+    outcomes.update(dict.fromkeys(twice, Outcome(InvalidRequestError, "Duplicate topic name.")))
     responses = []
-    for name, (_, topic_id) in zip(names, asked, strict=True):
+    for name, (_, topic_id) in dict.fromkeys(zip(names, asked, strict=True)):
         error = UnknownTopicIdError if name is None else outcomes[name].error
         responses.append(
             DeleteTopicsResponse.DeletableTopicResult(
@@ -194,11 +207,14 @@ def create_partitions(broker: BrokerInterface, request: Any, context: Context) -
     node = found.controller_id
     outcomes: dict[str, Outcome] = {}
     totals: dict[str, int] = {}
+    count = Counter(topic.name for topic in request.topics)
     for topic in request.topics:
         name, known = topic.name, found.topics[topic.name]
         added = topic.count - len(known.partitions)
-        if known.error is not None:
-            outcomes[name] = Outcome(known.error)
+        if count[name] > 1:
+            outcomes[name] = Outcome(InvalidRequestError, "Duplicate topic name.")
+        elif known.error is not None:
+            outcomes[name] = Outcome(UnknownTopicOrPartitionError)
         elif added <= 0:
             detail = f"The topic has {len(known.partitions)} partitions already."
             outcomes[name] = Outcome(InvalidPartitionsError, detail)

@@ -6,7 +6,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kafka.errors import InvalidProducerEpochError, ProducerFencedError, UnsupportedVersionError
+from kafka.errors import (
+    InvalidProducerEpochError,
+    InvalidRequestError,
+    ProducerFencedError,
+    UnsupportedVersionError,
+)
 from kafka.protocol.admin.transactions import (
     DescribeProducersResponse,
     DescribeTransactionsResponse,
@@ -25,7 +30,7 @@ from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.groups.patterns import InvalidRegularExpressionError, matching
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error, TopicPartition
 from dafka.broker.interface.transactions import ListedTransaction, Writes
-from dafka.broker.server.answers.naming import by_topic, version_of
+from dafka.broker.server.answers.naming import as_asked, by_topic, version_of
 from dafka.broker.server.context import Context
 
 log = logging.getLogger(__name__)
@@ -55,6 +60,13 @@ STATES = frozenset(
 
 
 def init_producer_id(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    if (request.producer_id == -1) != (request.producer_epoch == -1):
+        return InitProducerIdResponse(
+            throttle_time_ms=0,
+            error_code=InvalidRequestError.errno,
+            producer_id=-1,
+            producer_epoch=-1,
+        )
     identity = broker.init_producer_id(
         request.transactional_id,
         request.transaction_timeout_ms / 1000,
@@ -78,7 +90,7 @@ def add_partitions_to_txn(broker: BrokerInterface, request: Any, context: Contex
             results_by_transaction=[
                 AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
                     transactional_id=one.transactional_id,
-                    topic_results=_added(_add(broker, one), request),
+                    topic_results=_added(_add(broker, one), request, one.topics),
                 )
                 for one in request.transactions
             ],
@@ -91,7 +103,7 @@ def add_partitions_to_txn(broker: BrokerInterface, request: Any, context: Contex
         wanted,
     )
     return AddPartitionsToTxnResponse(
-        throttle_time_ms=0, results_by_topic_v3_and_below=_added(errors, request)
+        throttle_time_ms=0, results_by_topic_v3_and_below=_added(errors, request, request.v3_and_below_topics)
     )
 
 
@@ -102,7 +114,7 @@ def _add(broker: BrokerInterface, one: Any) -> dict[TopicPartition, Error | None
     )
 
 
-def _added(errors: Mapping[TopicPartition, Error | None], request: Any) -> list[Any]:
+def _added(errors: Mapping[TopicPartition, Error | None], request: Any, topics: Sequence[Any]) -> list[Any]:
     return [
         _Added(
             name=name,
@@ -113,7 +125,7 @@ def _added(errors: Mapping[TopicPartition, Error | None], request: Any) -> list[
                 for number, error in partitions
             ],
         )
-        for name, partitions in by_topic(errors).items()
+        for name, partitions in as_asked([(topic.name, topic.partitions) for topic in topics], errors)
     ]
 
 
@@ -200,7 +212,11 @@ def txn_offset_commit(broker: BrokerInterface, request: Any, context: Context) -
                     for number, error in partitions
                 ],
             )
-            for name, partitions in by_topic(errors).items()
+            for name, partitions in as_asked(
+                [(topic.name, [one.partition_index for one in topic.partitions]) for topic in request.topics],
+                errors,
+            )
+            if partitions
         ],
     )
 
@@ -212,7 +228,8 @@ def _writes(version: int) -> Writes:
 
 
 def describe_producers(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    wanted = [(topic.name, number) for topic in request.topics for number in topic.partition_indexes]
+    asked = [(topic.name, topic.partition_indexes) for topic in request.topics]
+    wanted = [(name, number) for name, numbers in asked for number in numbers]
     partition_class = _Producers.PartitionResponse
     return DescribeProducersResponse(
         throttle_time_ms=0,
@@ -239,7 +256,7 @@ def describe_producers(broker: BrokerInterface, request: Any, context: Context) 
                     for number, described in partitions
                 ],
             )
-            for name, partitions in by_topic(broker.describe_producers(wanted)).items()
+            for name, partitions in as_asked(asked, broker.describe_producers(wanted))
         ],
     )
 
@@ -262,7 +279,7 @@ def describe_transactions(broker: BrokerInterface, request: Any, context: Contex
                     for topic, partitions in by_topic(dict.fromkeys(one.partitions)).items()
                 ],
             )
-            for name, one in described.items()
+            for name, one in ((each, described[each]) for each in request.transactional_ids)
         ],
     )
 
@@ -287,7 +304,7 @@ def list_transactions(broker: BrokerInterface, request: Any, context: Context) -
     return ListTransactionsResponse(
         throttle_time_ms=0,
         error_code=error_code(error),
-        unknown_state_filters=[state for state in states if state not in STATES],
+        unknown_state_filters=[state for state in dict.fromkeys(states) if state not in STATES],
         transaction_states=[
             ListTransactionsResponse.TransactionState(
                 transactional_id=one.transactional_id,

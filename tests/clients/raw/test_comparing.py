@@ -1,0 +1,71 @@
+"""Random odd requests: sequences are the same for a seed, and a difference is found.
+
+``scripts/odd_requests`` compares this broker with Apache Kafka.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from broker.server.client import encoded
+from clients.raw import comparing
+from clients.raw.comparing import Broker, differences
+from clients.raw.odd_requests import sequence
+from clients.servers import APACHE, DAFKA, running
+
+from dafka import Broker as Dafka
+
+
+@pytest.fixture
+def both() -> Iterator[list[Broker]]:
+    """Two brokers of this project."""
+    with Dafka(listen="127.0.0.1:0") as one, Dafka(listen="127.0.0.1:0") as other:
+        yield [Broker(SimpleNamespace(bootstrap_servers=broker.bootstrap_servers)) for broker in (one, other)]
+
+
+def test_a_seed_always_makes_the_same_requests() -> None:
+    once, again = ([encoded(step.request, step.version) for step in sequence(7, 200)] for _ in range(2))
+    assert once == again
+    assert once != [encoded(step.request, step.version) for step in sequence(8, 200)]
+    assert len({step.name for step in sequence(7, 500)}) > 30
+
+
+def test_two_brokers_of_one_kind_do_not_differ(both: list[Broker]) -> None:
+    for broker in both:
+        broker.prepare()
+    for seed in range(10):
+        assert not [str(one) for one in differences(seed, 30, *both)]
+
+
+def test_a_difference_is_found_and_named(both: list[Broker], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "SETTLE_SECONDS", 0.0)
+    ask = both[1].ask
+
+    def other(step: Any) -> Any:
+        return {path: 7 if path.endswith("error_code") else value for path, value in ask(step).items()}
+
+    monkeypatch.setattr(both[1], "ask", other)
+    (found,) = differences(3, 30, *both)
+    assert "here 7" in found.kind() and found.step.name in str(found) and "seed 3" in str(found)
+
+
+@pytest.mark.skipif(
+    not os.environ.get("DAFKA_TEST_APACHE_KAFKA"),
+    reason="starts Apache Kafka; set DAFKA_TEST_APACHE_KAFKA=1",
+)
+@pytest.mark.xdist_group("apache")
+def test_apache_kafka_answers_alike() -> None:
+    """Sequences without a difference that is known; ``scripts/odd_requests`` prints those of others."""
+    with running(APACHE) as apache, running(DAFKA) as dafka:
+        theirs, ours = Broker(apache), Broker(dafka)
+        theirs.prepare()
+        ours.prepare()
+        found = [str(one) for seed in ALIKE for one in differences(seed, 30, theirs, ours)]
+    assert not found
+
+
+ALIKE = range(0)
