@@ -147,7 +147,7 @@ class Broker:
 
 
 def _forget_own(response: Any, node: int) -> None:
-    """Leave out Apache Kafka's own topics, APIs that it has with a plugin only, and the number of the node."""
+    """Leave out Apache Kafka's own topics, APIs that it has with a plugin only, and the node's number."""
     for name in ("topics", "config_resources", "results", "replica_election_results", "api_keys"):
         every = getattr(response, name, None) or ()
         for one in every:
