@@ -90,7 +90,10 @@ def test_a_small_company_gets_what_the_page_says(walk: Walk) -> None:
 def test_the_other_files_say_what_the_page_says() -> None:
     unit = (FOLDER / "dafka.service").read_text()
     assert "Type=notify" in unit and "--config /etc/dafka/broker.toml" in unit
-    assert "dafka" in (FOLDER / "Containerfile").read_text()
+    image = (FOLDER / "Containerfile").read_text()
+    copied = {name for line in re.findall(r"^COPY (.*) /source", image, re.M) for name in line.split()}
+    assert copied >= {"compat", "dafka", "pyproject.toml", "setup.cfg"}, "what an installation needs"
+    assert all((ROOT / name).exists() for name in copied)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze here")
