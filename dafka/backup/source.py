@@ -88,9 +88,15 @@ class Source:
 
     def copy_database(self, path: str) -> None:
         """Copy the database, as the transaction sees it, to the new file ``path``."""
-        with self._reading(), closing(sqlite3.connect(path, isolation_level=None)) as copy:
-            copy.execute("PRAGMA synchronous = OFF")
-            self._connection.backup(copy)
+        try:
+            with closing(sqlite3.connect(path, isolation_level=None)) as copy:
+                copy.execute("PRAGMA synchronous = OFF")
+                self._connection.backup(copy)
+        except sqlite3.Error as error:  # of either side: a full disk is that of the copy
+            raise BackupError(
+                f"the database of the log {self.folder} cannot be copied to {os.path.dirname(path)}: {error}"
+                "; the same command goes on with what was copied"
+            ) from error
 
     def read(self, file: ValueFile) -> bytes | None:
         """The octets of a value's file; None if it is not there."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import errno
 import json
 import os
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from backup.filled import append, damages, drop
+from disks import small_disk
 from log.expecting import expect_undamaged
 from log.messages import ADDRESS
 
@@ -417,3 +419,16 @@ def test_two_processes_may_begin_a_folder_of_backups_at_once(
     monkeypatch.setattr(os, "listdir", late)
     create(data, folder)
     assert damages(folder) == []
+
+
+def test_a_full_disk_of_the_backups_is_told_as_theirs(data: str, folder: str, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 1) as disk:
+        filling = disk / "filling"
+        Repository.made(str(disk / "backups"))
+        with contextlib.suppress(OSError), open(filling, "wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        with pytest.raises(BackupError, match=f"{disk}/backups.*(full|No space)"):
+            create(data, str(disk / "backups"))
+        filling.unlink()
+        assert create(data, str(disk / "backups")).partitions == 1
