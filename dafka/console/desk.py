@@ -43,7 +43,7 @@ class Sample:
 
 
 class Desk:
-    """A broker as whoever asks may use it. Without one, what needs it raises NoBrokerError."""
+    """A broker, with the rights of the user who asks. Without one, its use raises NoBrokerError."""
 
     def __init__(
         self,

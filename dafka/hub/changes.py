@@ -15,9 +15,9 @@ class Changes:
 
     With ``clear()`` and ``wait()`` on an :class:`gevent.event.Event` that several green threads share,
     wake-ups get lost: while an event wakes its waiters it ignores ``set()``, so the first one of them, which
-    has looked and waits again, does not hear of what the second one changes. Here each change wakes whoever
-    waits by then, with an event of its own. A change before :meth:`wait` is not kept: look first, then wait,
-    without giving way in between.
+    has looked and waits again, does not hear of what the second one changes. Here each change wakes those
+    that wait by then, with an event of its own. A change before :meth:`wait` is not kept: look first, then
+    wait, without giving way in between.
     """
 
     def __init__(self) -> None:

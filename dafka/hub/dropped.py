@@ -3,7 +3,7 @@
 The part that holds files, sockets and green threads lives in the hub, which does not know the object in the
 program's hands. So the end of that object is noticed here, and what it stood for is closed with a
 ResourceWarning, as the standard library does it. Python shows that warning only where it is asked for, and
-whoever misses a broker needs a reason that can be found, so it is logged, too.
+a user who misses a broker needs a reason that can be found, so it is logged, too.
 """
 
 from __future__ import annotations

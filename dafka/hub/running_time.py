@@ -1,7 +1,7 @@
 """How long a green thread has run, its waits left out.
 
-While somebody asks, each switch of the OS thread between green threads is looked at, and the processor time
-since the last one goes to whoever ran. Otherwise this costs nothing.
+While somebody asks, each switch of the OS thread between green threads is noted, and the processor time
+since the last one counts for the green thread that ran. Otherwise this costs nothing.
 """
 
 from __future__ import annotations

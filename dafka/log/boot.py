@@ -5,10 +5,10 @@ The boot id of the machine when a log was last opened tells whether a power cut 
 Linux gives each boot an id, which is noted in the log's folder when the log is opened. The note is not
 synced: a note that is missing or old after a power cut says just as well that the machine went down.
 
-A folder that was restored from a backup says so until whoever opens it has forgotten it: readers may know
-records that came after the backup. It also says, for ever, in which timeline it is. As with PostgreSQL's,
-what is written after a restore is another history than what was written after the backup elsewhere, and each
-restore begins one that has a number above all others of these backups.
+A folder that was restored from a backup says so until the broker that opens it has dealt with it: readers may
+know records that came after the backup. It also says, for ever, in which timeline it is. As with
+PostgreSQL's, what is written after a restore is another history than what was written after the backup
+elsewhere, and each restore begins one that has a number above all others of these backups.
 """
 
 from __future__ import annotations

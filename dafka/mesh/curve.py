@@ -100,7 +100,7 @@ class Doorkeeper:
 
 
 def key_of(frame: zmq.Frame) -> bytes:
-    """The key of whoever a socket of :func:`of_server` has a message from."""
+    """The key of the sender of a message to a socket of :func:`of_server`."""
     return z85.decode(str(frame.get("User-Id")))
 
 

@@ -1,4 +1,4 @@
-"""Where a node serves its metrics, told to whoever looks at the mesh.
+"""The port at which a node serves its metrics, for observers of the mesh.
 
 It is a subscription: it reaches each peer once, costs no message, ends with the node, and means nothing to
 nodes that do not know it. It names the node and a port. The host is that of the node's process, so that a

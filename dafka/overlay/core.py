@@ -182,7 +182,7 @@ class Core:
         return list(self.peerings.ping(peer, payload))
 
     def shut_down(self, now: float) -> list[Output]:
-        """Say goodbye to everybody, and refuse whoever comes."""
+        """Say goodbye to all peers, and refuse new ones."""
         outputs = self._carry(self.peerings.shut_down(now))
         return outputs + self._carry_routing(self.peer.leave())
 

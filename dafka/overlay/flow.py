@@ -15,8 +15,8 @@ of smaller heights, never in a circle.
 **Peers of version 1** know no credit. What they are sent waits here while their connection's queue is full
 (:meth:`Flow.drained` says when it is not), and they are not read while their messages find no room.
 
-``overflow`` says what happens to messages beyond QUEUE_OCTETS: with ``wait`` they are kept, and whoever sends
-is to wait while :meth:`Flow.is_full`; ``drop_newest`` and ``drop_oldest`` count them in ``dropped``; with
+``overflow`` says what happens to messages beyond QUEUE_OCTETS: with ``wait`` they are kept, and senders
+have to wait while :meth:`Flow.is_full`; ``drop_newest`` and ``drop_oldest`` count them in ``dropped``; with
 ``disconnect`` the neighbour is left. The more waits for all neighbours together, the less may wait for each.
 What was under way when its senders were told to wait may still be too much for all, as each message waits
 once for each neighbour: beyond QUEUES_OCTETS the neighbour is left that it waits for.
@@ -136,7 +136,7 @@ class Flow:
     # -- sending ------------------------------------------------------------------------------------
 
     def is_full(self, neighbour: bytes, height: int) -> bool:
-        """Whether whoever sends such messages is to wait."""
+        """Whether senders of such messages have to wait."""
         outlet = self._outlets.get((neighbour, height))
         return outlet is not None and outlet.is_full
 

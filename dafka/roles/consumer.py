@@ -125,7 +125,7 @@ class ConsumerRole:
     # -- the user -----------------------------------------------------------------------------------
 
     def know_stores(self, stores: KnownStores) -> None:
-        """The stores that are connected, which whoever carries the subscriptions keeps up to date."""
+        """The connected stores; the endpoint, which carries the subscriptions, keeps them up to date."""
         self._catchup.stores = stores
 
     def start(self) -> list[Output]:

@@ -2,7 +2,7 @@
 
 It has three lines, each first come, first served. Most turns are shared by partitions that something has come
 of already and those that nothing has come of yet. Those that nobody has answered the last time get every
-tenth while others wait. So whoever floods a node with partitions that nobody has holds up none that it knows.
+tenth while others wait. So a flood of partitions that nobody has holds up none that the node knows.
 """
 
 from __future__ import annotations

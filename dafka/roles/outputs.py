@@ -79,7 +79,7 @@ class Serve(NamedTuple):
 
 
 class TellHeads(NamedTuple):
-    """Store to whoever publishes for it: ``recipient`` is to get all the ``heads``, some at a time.
+    """From a store to its publisher: ``recipient`` is to get all the ``heads``, some at a time.
 
     They are those of ``topic``, as it was asked for; a newer request of the same replaces it. Each head is
     what is committed when it is taken from the iterator, and what is deleted by then is left out.
@@ -93,8 +93,8 @@ class TellHeads(NamedTuple):
 class Hold(NamedTuple):
     """There is no room for these published records, the next of their partition.
 
-    Whoever can keep them gives them again when there is room, and before anything that was sent behind them.
-    Whoever cannot tells the role of the head instead: then they are fetched.
+    An endpoint that can keep them gives them again when there is room, and before anything that was sent
+    behind them. One that cannot tells the role of the head instead: then they are fetched.
     """
 
     run: Run

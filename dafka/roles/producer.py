@@ -14,16 +14,16 @@ together count as one. With ``min_stores`` 0 nothing has to be acknowledged and 
 consumers, until :meth:`ProducerRole.forget`.
 
 A FETCH below what is retained is left to the stores, which have acknowledged it: they may be busy, or away
-for a moment, and whoever hears "trimmed" skips. It is left to a connected store that has not acknowledged it,
-too, because the record may be on its way into that store's log, until the store itself asks for that record
-or has not got on with the partition for ``Limits.commit_patience``. Records that were forgotten before any
-store had them are reported as trimmed. So are those that the one store which had acknowledged them asks for
-itself: it has come back without them, after a power cut or from a copy of its folder, and would wait for them
-for ever. With a ``store_timeout`` so are those of stores that have acknowledged nothing for so long: the
-specification does not say what happens when the one store that sent the ACK is lost with its disk, and
-without this its followers, new stores among them, wait for it for ever. Our stores repeat the ACK of an idle
-partition every ``Limits.longest_ack_interval``. A record is never published twice on its own account: HEAD
-shows whoever missed it what to fetch.
+for a moment, and a consumer that hears "trimmed" skips. It is left to a connected store that has not
+acknowledged it, too, because the record may be on its way into that store's log, until the store itself asks
+for that record or has not got on with the partition for ``Limits.commit_patience``. Records that were
+forgotten before any store had them are reported as trimmed. So are those that the one store which had
+acknowledged them asks for itself: it has come back without them, after a power cut or from a copy of its
+folder, and would wait for them for ever. With a ``store_timeout`` so are those of stores that have
+acknowledged nothing for so long: the specification does not say what happens when the one store that sent the
+ACK is lost with its disk, and without this its followers, new stores among them, wait for it for ever. Our
+stores repeat the ACK of an idle partition every ``Limits.longest_ack_interval``. A record is never published
+twice on its own account: HEAD shows those that missed it what to fetch.
 
 HEADs follow each other at ``head_interval`` while something is new: records that were published or are not
 acknowledged, a peer that has subscribed. Each one after that takes twice as long, up to
@@ -123,7 +123,7 @@ class ProducerRole:
         return self.next_sequence - max(min(ends, default=self.next_sequence), self.first_sequence)
 
     def know_stores(self, stores: KnownStores) -> None:
-        """The stores that are connected, which whoever carries the subscriptions keeps up to date."""
+        """The connected stores; the endpoint, which carries the subscriptions, keeps them up to date."""
         self._known_stores = stores
         if self.claim is not None:
             self.claim.stores = stores

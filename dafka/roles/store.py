@@ -19,7 +19,7 @@ that double.
 Stores learn from each other, or partitions whose producer is gone would never reach a store that joins late.
 A store asks the others for the heads of all topics, by a GET-HEADS whose topic is empty: every name begins
 with the empty one, so C stores, which compare prefixes, answer it too. It asks when another store shows up,
-which is whoever subscribes to all GET-HEADS, and again from time to time.
+by a subscription to all GET-HEADS, and again from time to time.
 
 A FETCH below a partition's first record is answered with TRIMMED, our addition, or its sender would wait for
 ever. So is one for a record that this store is looking for itself and has been told is trimmed: or two stores
@@ -119,7 +119,7 @@ class StoreRole:
         return None if longest is None else (longest.topic, longest.address, longest.next, longest.end)
 
     def know_stores(self, stores: KnownStores) -> None:
-        """The stores that are connected, which whoever carries the subscriptions keeps up to date."""
+        """The connected stores; the endpoint, which carries the subscriptions, keeps them up to date."""
         self._catchup.stores = stores
 
     def start(self) -> list[Output]:

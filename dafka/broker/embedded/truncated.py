@@ -78,8 +78,8 @@ def _forget(
 ) -> None:
     """Correct the rows about a partition whose records from offset ``lost`` on are gone.
 
-    Those of producers and groups go in rounds before the others, of which there may be very many: whoever is
-    killed in between does it again.
+    Those of producers and groups go in rounds before the others, of which there may be very many: after
+    a kill in between it is done again.
     """
     end = partition.high_watermark  # above ``lost`` if it has lost its first value
     name = row_name(partition)

@@ -202,7 +202,7 @@ class Groups:
 
     @contextmanager
     def nobody_joins(self, name: str) -> Iterator[None]:
-        """Have whoever joins a group try again later, while its offsets are changed or deleted.
+        """Have members that join a group try again later, while its offsets are changed or deleted.
 
         Raises CoordinatorLoadInProgressError: that is under way already.
         """

@@ -4,9 +4,9 @@ Names are those of Apache Kafka's metrics as its JMX exporter writes them, where
 of kafka_exporter for groups and their lag, which Kafka does not have. Rates come from the ends of partitions:
 ``rate(kafka_log_log_logendoffset[1m])`` is records a second.
 
-Each labelled series costs whoever keeps it, so that there is a bound: of what is beyond it only the number is
-told. Finding them costs the broker, so that this is done again only after some time, however many ask, and
-however often (:class:`SeriesCache`).
+Each labelled series costs the monitoring, so their number is bounded: of those beyond only the number is
+told. Finding them costs the broker, so the result is kept for some time, however many ask, and however often
+(:class:`SeriesCache`).
 """
 
 from __future__ import annotations

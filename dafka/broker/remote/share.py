@@ -1,6 +1,6 @@
 """The share groups of a cluster over TCP: members and tools ask the coordinator, records come from leaders.
 
-Share sessions are kept by whoever leads the partitions. Members are members of clusters of one node here:
+Share sessions are kept by the leaders of the partitions. Members are members of clusters of one node here:
 with several of them, each would have a session of its own.
 """
 

@@ -5,8 +5,8 @@ has changed since. A key consists of the group as in the table of committed offs
 partition's number, and the number of the row. The changes go as soon as a new snapshot is written, in the
 same round.
 
-All acknowledgements of a share partition that come while a round is being written go into the next one
-together, in one row, whoever has sent them.
+Acknowledgements of a share partition by any members that come while a round is being written go into the
+next one together, in one row.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decodes keys and values for one request: by what they begin with, or as whoever asks says.
+"""Decodes keys and values for one request: by their first octets, or as the request says.
 
 Data of a schema registry's clients begins with the octet 0 and the id of its schema in four octets. What is
 no text and begins like a map or a list of MessagePack is tried as that.

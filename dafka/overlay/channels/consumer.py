@@ -114,7 +114,7 @@ class Consumer:
         if self._ticks - self._progress >= NACK_TICKS and (missing := self._missing()):
             self._progress = self._ticks
             outputs.append(Reply(Nack(missing)))
-        # New events are acknowledged soon, for whoever waits until everybody has it.
+        # New events are acknowledged soon, for senders that wait until all consumers have them.
         if self.next and (self._ticks - self._acknowledged >= self._interval or self.next - 1 > self._told):
             outputs.append(self._acknowledge())
         return outputs

@@ -173,7 +173,7 @@ class Pending:
             self._wake()
 
     def close(self, error: Exception) -> None:
-        """``error`` is raised for whoever publishes."""
+        """Publishers get ``error`` raised."""
         with self._lock:
             self._error = error
             self._quick = None

@@ -178,7 +178,7 @@ class Peerings:
         return [self._ping(connection, peer, connection.goodbye)]
 
     def shut_down(self, now: float) -> list[Output]:
-        """Say goodbye to everybody, and refuse whoever comes."""
+        """Say goodbye to all peers, and refuse new ones."""
         self._shutting_down = True
         outputs: list[Output] = []
         for connection in list(self._connections.values()):

@@ -2,7 +2,7 @@
 
 A command has a sequence number, a sender, a receiver and one of the contents below. Actions change a store,
 the others are about the channels that carry actions. The last four are spoken among nodes of ours alone: they
-go to masters on a topic that libbroker does not know, and are answered to whoever asked.
+go to masters on a topic that libbroker does not know, and the answers go to the sender.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The question who is peered with whom, which every node of ours answers.
+"""Questions for the neighbours of a node, which every node of ours answers.
 
-A node knows paths to all peers, but not every link between others. So whoever draws the topology asks each
-peer for its neighbours, by unicast over any number of hops.
+A node knows paths to all peers, but not every link between others. So an observer of the topology
+asks each peer for its neighbours, by unicast over any number of hops.
 """
 
 from __future__ import annotations

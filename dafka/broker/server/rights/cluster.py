@@ -34,7 +34,7 @@ def describe_cluster(asked: Asked) -> Any:
 
 
 def describe_log_dirs(asked: Asked) -> Any:
-    """Before version 3 whoever is refused sees no folders, and no error."""
+    """Before version 3 a refused client sees no folders, and no error."""
     (need,) = asked.needs
     if asked.may(need):
         return asked.answer()

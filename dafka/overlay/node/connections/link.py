@@ -89,7 +89,7 @@ class Link:
 
     @property
     def is_congested(self) -> bool:
-        """Whether the queue is so long that whoever sends should wait, if it can: :meth:`wait_for_room`."""
+        """Whether the queue is so long that senders should wait, if they can: :meth:`wait_for_room`."""
         return not self._outbox.has_room(0)
 
     def wait_for_room(self) -> None:

@@ -64,7 +64,7 @@ class Links:
         return link
 
     def send(self, link: Link, octets: bytes) -> None:
-        """Queue octets. If that is too much for all, whoever has read least is disconnected."""
+        """Queue octets. If that is too much for all, the peer that has read least is disconnected."""
         link.send(octets)
         if self._once.exceeds(self.queued.held, limits.ALL_LINKS_OCTETS):
             longest = max(self._by_number.values(), key=lambda one: one.queued)
