@@ -297,9 +297,6 @@ class ConsumerGroup(PartitionGroup[Member]):
         self._owned.take(free)
         return free
 
-    def is_at_rest(self, member: Member) -> bool:
-        return self.is_reconciled(member) or (member.epoch == LEAVE_STATIC_EPOCH and not member.revoking)
-
     # -- leaving --------------------------------------------------------------------------------
 
     def _leave(self, now: float, request: ConsumerHeartbeat) -> Answer:

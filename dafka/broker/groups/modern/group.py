@@ -191,17 +191,14 @@ class ModernGroup(ABC, Generic[M, S]):
     def begin_again(self, count: int, is_settled: bool) -> None:
         """All members are here of which something was kept, of ``count`` that there were.
 
-        Unless the group was settled, it gets a new target. Everybody goes on with what he has.
+        Unless the group was settled, and nobody is away, it gets a new target. Members go on with what they
+        have.
         """
         self.epoch = max([self.epoch, *(member.epoch for member in self.members.values())])
         self.assignment_epoch = self.epoch
-        at_rest = all(map(self.is_at_rest, self.members.values()))
+        at_rest = all(map(self.is_reconciled, self.members.values()))
         if self.members and not (is_settled and at_rest and count == len(self.members)):
             self.raise_epoch()
-
-    def is_at_rest(self, member: M) -> bool:
-        """Whether nothing is under way for a member that was kept, as far as that can be seen of it."""
-        return self.is_reconciled(member)
 
     # -- offsets --------------------------------------------------------------------------------
 
