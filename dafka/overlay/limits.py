@@ -141,7 +141,7 @@ MOST_AHEAD = 10_000
 MOST_NACKED = 1000
 """Events that are asked for at once. If it is more, the others are not looked at."""
 
-MOST_RESENT = 500
+MOST_RESENT = 250
 """Of these, that are answered at once."""
 
 NEVER_SILENT = 2**62

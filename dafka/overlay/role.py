@@ -23,6 +23,7 @@ from dafka.overlay.stores.master import Action
 from dafka.overlay.stores.outputs import master_topic
 from dafka.overlay.wire.codes import ErrorCode
 from dafka.overlay.wire.commands import Query
+from dafka.overlay.wire.envelope import MOST_TOPIC
 from dafka.overlay.wire.links import ANSWER, ASK, QUESTION, encode_links
 from dafka.overlay.wire.routed import COMMAND, DATA
 from dafka.protocol.errors import MalformedMessage
@@ -96,7 +97,7 @@ class EndpointRole:
 
     def check_master(self, name: str) -> None:
         """Raises :class:`StoreRefused` if :meth:`attach_master` would."""
-        topic = master_topic(name)
+        topic = _checked(master_topic(name))
         if name in self.stores or self.core.is_subscribed_elsewhere(topic):
             raise StoreRefused(
                 ErrorCode.MASTER_EXISTS, f"the store {name!r} has a master, or is attached here"
@@ -104,11 +105,13 @@ class EndpointRole:
 
     def attach_clone(self, name: str) -> list[Output]:
         """It finds its master by itself. Raises :class:`StoreRefused`."""
+        _checked(master_topic(name))
         self._stores.attach_clone(name)
         return self._announce()
 
     def attach_proxy(self, name: str) -> list[Output]:
         """It finds its master by itself. Raises :class:`StoreRefused`."""
+        _checked(master_topic(name))
         self._stores.attach_proxy(name)
         return self._announce()
 
@@ -200,3 +203,11 @@ class EndpointRole:
                 case StoreOutput():
                     outputs.append(step)
         return outputs
+
+
+def _checked(topic: bytes) -> bytes:
+    """Raises :class:`StoreRefused` for a store whose name makes its topics too long."""
+    if len(topic) > MOST_TOPIC:
+        text = f"a store whose topic has {len(topic)} octets, at most {MOST_TOPIC}: choose a shorter name"
+        raise StoreRefused(ErrorCode.INVALID_TOPIC_KEY, text)
+    return topic

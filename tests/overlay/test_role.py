@@ -203,3 +203,12 @@ def test_a_peer_of_version_1_is_not_sent_what_only_nodes_of_ours_understand():
     wiring.tick(1.0)
     topics = [decode_envelope(octets[4:]).topic for sender, octets in wiring.sent if sender == "a"]
     assert b"st/<$>/data/master" in topics and b"st/<$>/data/query" not in topics
+
+
+@pytest.mark.parametrize("attach", ["attach_master", "attach_clone", "attach_proxy"])
+def test_a_store_whose_topics_would_be_too_long_is_refused(attach):
+    role = Wiring("a")["a"]
+    with pytest.raises(StoreRefused, match="shorter name"):
+        getattr(role, attach)("n" * 65_520)
+    assert not role.stores
+    getattr(role, attach)("n" * 65_519)

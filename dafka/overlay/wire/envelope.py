@@ -18,7 +18,7 @@ LOCAL = b"<$>/local/"
 _TTL = 16  # always written, never looked at
 _HEAD = struct.Struct(">16s16sBHH")
 _FRAME = struct.Struct(">I16s16sBHH")
-_MOST_TOPIC = 0xFFFF
+MOST_TOPIC = 0xFFFF
 
 
 class Envelope(NamedTuple):
@@ -35,8 +35,8 @@ class Envelope(NamedTuple):
 def encode_envelope(envelope: Envelope) -> bytes:
     """An envelope with its length. Raises ValueError for a topic that is too long."""
     kind, sender, receiver, topic, payload, ttl = envelope
-    if len(topic) > _MOST_TOPIC:
-        raise ValueError(f"a topic of {len(topic)} octets, at most {_MOST_TOPIC}")
+    if len(topic) > MOST_TOPIC:
+        raise ValueError(f"a topic of {len(topic)} octets, at most {MOST_TOPIC}")
     length = _HEAD.size + len(topic) + len(payload)
     return _FRAME.pack(length, sender, receiver, kind, ttl, len(topic)) + topic + payload
 
@@ -82,6 +82,7 @@ __all__ = [
     "CONTROL_TOPIC",
     "DATA",
     "LOCAL",
+    "MOST_TOPIC",
     "PING",
     "PONG",
     "ROUTING_UPDATE",
