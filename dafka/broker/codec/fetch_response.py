@@ -10,12 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from kafka.errors import (
-    TopicAuthorizationFailedError,
-    UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
-    UnsupportedForMessageFormatError,
-)
+from kafka.errors import UnsupportedForMessageFormatError
 
 from dafka.broker.codec.errors import error_code, error_of
 from dafka.broker.codec.fetch_request import FLEXIBLE, NO_SESSION, SESSIONS, Place
@@ -44,9 +39,6 @@ class FetchAnswer(NamedTuple):
     partitions: Sequence[tuple[Place, Fetched]] = ()
 
 
-_UNREAD = (UnknownTopicOrPartitionError, UnknownTopicIdError, TopicAuthorizationFailedError)
-
-
 def write_fetch(answer: FetchAnswer, version: int, read_committed: bool) -> Buffers:
     """The body of the response in buffers, without copying the batches."""
     flexible = version >= FLEXIBLE
@@ -72,7 +64,7 @@ def write_fetch(answer: FetchAnswer, version: int, read_committed: bool) -> Buff
                 fixed = _WRITTEN.pack(number, error_code(one.error), -1, -1, -1)
             out += fixed if version >= 5 else fixed[:22] if version >= 4 else fixed[:14]
             if version >= 4:
-                _write_aborted(out, one, flexible, read_committed or one.error in _UNREAD)
+                _write_aborted(out, one, flexible, read_committed)
             if version >= 11:
                 out += b"\xff\xff\xff\xff"  # no preferred replica
             size = sum(map(len, one.batches))

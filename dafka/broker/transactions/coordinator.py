@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterable, Mapping
 from kafka.errors import (
     InvalidGroupIdError,
     InvalidRequestError,
+    InvalidTopicError,
     InvalidTransactionTimeoutError,
     InvalidTxnStateError,
     OperationNotAttemptedError,
@@ -59,7 +60,7 @@ from dafka.broker.limits import (
 )
 from dafka.broker.records.leader import Leaders
 from dafka.broker.records.producer_state import ProducerStates, row_name
-from dafka.broker.topics.table import Partition, Topic, TopicTable
+from dafka.broker.topics.table import Partition, Topic, TopicTable, is_legal
 from dafka.broker.transactions.contents import Contents
 from dafka.broker.transactions.ending import Ending
 from dafka.broker.transactions.epoch_ends import RAISING, EpochEnds
@@ -264,7 +265,8 @@ class TransactionCoordinator(TransactionInterface):
         for key in pace.over(partitions):
             partition = self._topics.partition(*key)
             if partition is None:
-                answers[key] = ProducersOfPartition(UnknownTopicOrPartitionError)
+                error = UnknownTopicOrPartitionError if is_legal(key[0]) else InvalidTopicError
+                answers[key] = ProducersOfPartition(error)
             else:
                 producers = list(pace.over(self._producers.of_partition(partition)))
                 answers[key] = ProducersOfPartition(None, producers)

@@ -135,6 +135,8 @@ def test_what_is_described_twice_is_answered_twice(wire: WireClient) -> None:
     asked = [topic(name="topic", partition_indexes=[0, 0]), topic(name="topic", partition_indexes=[])]
     found = wire.ask(DescribeProducersRequest(topics=asked), 0).topics
     assert [(one.name, len(one.partitions)) for one in found] == [("topic", 2), ("topic", 0)]
+    illegal = wire.ask(DescribeProducersRequest(topics=[topic(name="..", partition_indexes=[0])]), 0)
+    assert illegal.topics[0].partitions[0].error_code == 17
     offsets = OffsetFetchRequest.OffsetFetchRequestTopic
     asked = [offsets(name="topic", partition_indexes=[0, 0]), offsets(name="topic", partition_indexes=[])]
     found = wire.ask(OffsetFetchRequest(group_id="g", topics=asked, require_stable=False), 7).topics
