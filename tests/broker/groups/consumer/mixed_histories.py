@@ -56,6 +56,7 @@ class World:
         self.classic: list[Classic] = []
         self.names = (f"m{number}" for number in count())
         self.now = 0.0
+        self.is_quiet = False
         self.changes = 0  # of the group's protocol, while it had members
         self.disk = Disk({GroupType.CONSUMER: FORMAT, GroupType.CLASSIC: CLASSIC})
 
@@ -278,6 +279,8 @@ class World:
         self.pass_time(self.random.choice([SESSION * 0.6, SESSION, REBALANCE]))
 
     def extend(self) -> None:
+        if isinstance(self.group, Group):
+            return  # its leader would have to notice
         self.topics.extend("t", self.partitions + 1)
 
     # -- what must hold ------------------------------------------------------------------------------
@@ -317,6 +320,7 @@ class World:
 
     def quiet(self) -> None:
         """Some leave; the others are well from here on. After some time everything is read."""
+        self.is_quiet = True
         ending = self.random.choice(["mixed", "newer", "classic"])
         for one in list(self.classic) if ending == "newer" else []:
             self.end(one)
