@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from broker.server.client import encoded
 from clients.raw import comparing
-from clients.raw.comparing import Broker, differences
+from clients.raw.comparing import Broker, differences, is_known
 from clients.raw.odd_requests import sequence
 from clients.servers import APACHE, DAFKA, running
 
@@ -59,13 +59,10 @@ def test_a_difference_is_found_and_named(both: list[Broker], monkeypatch: pytest
 )
 @pytest.mark.xdist_group("apache")
 def test_apache_kafka_answers_alike() -> None:
-    """Sequences without a difference that is known; ``scripts/odd_requests`` prints those of others."""
+    """But for what is known; ``scripts/odd_requests`` is the long form."""
     with running(APACHE) as apache, running(DAFKA) as dafka:
         theirs, ours = Broker(apache), Broker(dafka)
         theirs.prepare()
         ours.prepare()
-        found = [str(one) for seed in ALIKE for one in differences(seed, 30, theirs, ours)]
-    assert not found
-
-
-ALIKE = range(0)
+        found = [one for seed in range(25) for one in differences(seed, 20, theirs, ours)]
+    assert not [str(one) for one in found if not is_known(one)]
