@@ -149,7 +149,6 @@ class ConsumerRole:
         self._heads = [entry for entry in self._heads if entry[2] != topic]
         heapq.heapify(self._heads)
         self._followed -= len(followers)
-        self._reclaimed = {key for key in self._reclaimed if key[0] != topic}
         outputs: list[Output] = [Unsubscribe(b"M" + topic), Unsubscribe(b"H" + topic)]
         self._catchup.drop(followers.values())
         self._catchup.pump(now, outputs)
@@ -258,11 +257,11 @@ class ConsumerRole:
     def _claimed(
         self, claimant: bytes, topic: bytes, address: bytes, unread: bool, outputs: list[Output]
     ) -> None:
-        """A producer claims a partition; all that this consumer may have of it may wait unread."""
-        followers = self._topics.get(topic)
-        if followers is None:
-            return
-        follower = followers.get(address)
+        """A producer claims a partition; all that this consumer may have of it may wait unread.
+
+        Also of a topic that it does not consume: it may have done so, or may do so before that is read.
+        """
+        follower = self._topics.get(topic, {}).get(address)
         is_new = follower is None or follower.claimant != claimant
         if unread and is_new and len(self._reclaimed) < self._limits.partitions:
             self._reclaimed.add((topic, address))

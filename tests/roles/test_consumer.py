@@ -309,8 +309,22 @@ def test_what_waits_unread_of_a_partition_that_it_does_not_know_yet_is_fetched_a
     role = consumer()
     assert role.receive(1.0, claim(b"N2"), unread=True) == []
     assert role.receive_run(1.1, live(0, b"before")) == [fetch(0, 1)]
-    role.unsubscribe(1.2, TOPIC)
-    assert not role.has_reclaimed
+
+
+def test_what_waits_unread_of_a_topic_that_is_subscribed_to_later_is_fetched_as_well():
+    role = ConsumerRole(ME, offset_reset="earliest")
+    role.set_room(0.5, 1000, 10**6)
+    assert role.receive(1.0, claim(b"N2"), unread=True) == []
+    role.subscribe(1.1, TOPIC)
+    assert role.receive_run(1.2, live(0, b"before")) == [fetch(0, 1)]
+
+
+def test_what_waits_unread_is_fetched_although_its_topic_was_left_in_between():
+    role = consumer()
+    role.receive(1.0, claim(b"N2"), unread=True)
+    role.unsubscribe(1.1, TOPIC)
+    role.subscribe(1.2, TOPIC)
+    assert role.receive_run(1.3, live(0, b"before")) == [fetch(0, 1)]
 
 
 def test_when_all_that_waited_is_read_records_are_taken_again():

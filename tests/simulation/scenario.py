@@ -219,6 +219,9 @@ def _end_while_a_consumer_has_no_room(
     for _ in range(5):
         network.later(at + chance.uniform(3.0, 6.0), producer.send, 3)
     network.later(at + 6.0, setattr, consumer, "longest_break", 0.05)
+    if chance.random() < 0.4:  # its user leaves the topic while they wait, and comes back
+        network.later(at + chance.uniform(0.2, 2.0), consumer.unsubscribe, producer.key[0])
+        network.later(at + chance.uniform(2.0, 5.0), consumer.subscribe, producer.key[0])
 
 
 def _hide_the_store_that_has_most(network: Network, producer: NamedProducer) -> None:
