@@ -9,9 +9,10 @@ partition's records leave in the order in which they were appended.
 ``send`` joins an open batch without the queue's lock, which would cost a tenth of it: it appends and then
 looks whether its record is where it expected it and the batch still open. Only if not, because another
 thread appended or sealed in between, does it take the lock and ask :meth:`PartitionQueue.place` what became
-of the record. A batch has as many records as its list had when it was settled, after another one had become
-the open one; what comes into the list later is not sent with it, and goes into the next batch instead. A
-batch's room is an estimate: of two threads that take some of it at the same moment one may be forgotten.
+of the record; one that is appended with the lock looks for its place as well. A batch has as many records as
+its list had when it was settled, after another one had become the open one; what comes into the list later
+is not sent with it, and goes into the next batch instead. A batch's room is an estimate: of two threads that
+take some of it at the same moment one may be forgotten.
 
 A thread that sends may be interrupted anywhere (Ctrl-C, a signal handler that flushes), so nothing depends
 on what it does next: a batch counts as incomplete before it has its first record, and one that its thread
@@ -269,6 +270,10 @@ def run_callback(fn: Callable[[Any], Any], outcome: Any, kind: str) -> BaseExcep
     return None
 
 
+def _find(record: Record, records: list[Record], begin: int, end: int) -> int:
+    return next((index for index in range(begin, end) if records[index] is record), -1)
+
+
 class PartitionQueue:
     """The batches of one partition that are not acknowledged yet, and where its next record goes."""
 
@@ -338,16 +343,17 @@ class PartitionQueue:
                 self.accumulator.incomplete[batch] = None
             records.append(record)
             batch.room -= size
+            index = _find(record, records, index, len(records))  # others join without the lock
         return batch, index, sealed
 
-    def place(self, batch: Batch, records: list[Record], record: Record) -> int:
-        """The place of a record that was appended to the records of a batch without the lock; -1 if it came
-        after the batch was settled, and is not sent with it."""
+    def place(self, batch: Batch, records: list[Record], record: Record, index: int) -> int:
+        """The place of a record that was appended to the records of a batch without the lock, at ``index`` or
+        behind it; -1 if it came after the batch was settled, and is not sent with it."""
         with self.lock:
             if batch is not self.open:
                 batch.settle()
             count = batch.count or len(records)
-        return next((index for index in range(count) if records[index] is record), -1)
+        return _find(record, records, index, count)
 
     def _seal(self) -> Batch:
         batch = self.open

@@ -215,7 +215,7 @@ class KafkaProducer:
             records.append(record)
             batch.room -= size
             if batch is not queue.open or records[index] is not record:
-                index = queue.place(batch, records, record)
+                index = queue.place(batch, records, record, index)
                 if index < 0:
                     batch, index = self._accumulator.append(queue, record, size)
         else:

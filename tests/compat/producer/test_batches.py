@@ -94,13 +94,25 @@ def test_a_record_that_joined_before_its_batch_was_settled_is_sent_with_it(queue
     batch, _, _ = queue.append(RECORD, SIZE)
     records, mine = batch.records, (7, None, b"mine", ())
     records += [(6, None, b"another thread's", ()), mine]  # as send() does, without the lock
-    assert queue.place(batch, records, mine) == 2  # the batch is open
+    assert queue.place(batch, records, mine, 1) == 2  # the batch is open
     queue.seal_open()
-    assert queue.place(batch, records, mine) == 2  # ... and now sealed
+    assert queue.place(batch, records, mine, 1) == 2  # ... and now sealed
     taken = queue.take_sealed()
     assert taken is batch and taken.content is not None
     assert decode_batch(taken.content).timestamps == [1, 6, 7]
-    assert queue.place(batch, records, mine) == 2  # ... and encoded
+    assert queue.place(batch, records, mine, 1) == 2  # ... and encoded
+
+
+def test_a_record_that_is_appended_with_the_lock_knows_its_place_though_another_thread_joins(
+    queue: PartitionQueue,
+) -> None:
+    class Overtaken(list[Any]):
+        def append(self, record: Any) -> None:
+            self += [(6, None, b"another thread's", ()), record]
+
+    batch, _, _ = queue.append(RECORD, SIZE)
+    batch.records = Overtaken(batch.records)
+    assert queue.append((7, None, b"mine", ()), SIZE) == (batch, 2, None)
 
 
 def test_a_record_that_came_after_its_batch_was_settled_is_not_sent_with_it(queue: PartitionQueue) -> None:
@@ -108,7 +120,7 @@ def test_a_record_that_came_after_its_batch_was_settled_is_not_sent_with_it(queu
     records, late = batch.records, (7, None, b"late", ())
     queue.seal_open()
     records.append(late)
-    assert queue.place(batch, records, late) == -1
+    assert queue.place(batch, records, late, 1) == -1
     taken = queue.take_sealed()
     assert taken is batch and taken.count == 1 and taken.content is not None
     assert decode_batch(taken.content).timestamps == [1]
@@ -124,7 +136,7 @@ def test_a_batch_whose_sealing_was_interrupted_is_settled_by_the_one_that_encode
     records, late = batch.records, (7, None, b"late", ())
     records.append(late)
     assert queue.take_sealed() is batch and batch.count == 2
-    assert queue.place(batch, records, late) == 1
+    assert queue.place(batch, records, late, 1) == 1
 
 
 def interrupted(batch: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +15,7 @@ import pytest
 
 from compat.kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from compat.kafka.errors import IllegalStateError, TopicAuthorizationFailedError
+from compat.kafka.producer._batches import Batch
 from compat.kafka.producer.future import FutureRecordMetadata, RecordMetadata
 
 Consumers = Callable[..., KafkaConsumer]
@@ -179,27 +180,47 @@ def test_eight_threads_share_a_producer(new_producer: Producers, new_consumer: C
     assert seen == {thread: list(range(2000)) for thread in range(8)}
 
 
+class Interrupted(list[Any]):
+    """Records of a batch: now and then another thread has a turn before or after each step with them."""
+
+    def __len__(self) -> int:
+        let_others_run()
+        length = super().__len__()
+        let_others_run()
+        return length
+
+    def append(self, record: Any) -> None:
+        let_others_run()
+        super().append(record)
+        let_others_run()
+
+
+def let_others_run() -> None:
+    if random.random() < 0.1:
+        time.sleep(0)
+
+
 def test_each_future_tells_the_place_of_its_own_record_however_threads_take_turns(
-    new_producer: Producers, new_consumer: Consumers
+    new_producer: Producers, new_consumer: Consumers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    begin = Batch.__init__
+
+    def begin_interrupted(batch: Batch, *arguments: Any) -> None:
+        begin(batch, *arguments)
+        batch.records = Interrupted()
+
+    monkeypatch.setattr(Batch, "__init__", begin_interrupted)
     producer = new_producer(batch_size=400)  # ten records: most of the time somebody seals a batch
-    usual = sys.getswitchinterval()
     told: dict[bytes, Any] = {}
 
     def send(thread: int) -> None:
-        for number in range(1500):
+        for number in range(1000):
             value = b"%d %d" % (thread, number)
             told[value] = producer.send("t", value)
 
-    threads = [threading.Thread(target=send, args=(number,)) for number in range(4)]
-    sys.setswitchinterval(1e-6)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(100)
-    finally:
-        sys.setswitchinterval(usual)
+    with ThreadPoolExecutor(4) as threads:
+        for sent in [threads.submit(send, number) for number in range(4)]:
+            sent.result(100)
     producer.flush()
     consumer = new_consumer("t", auto_offset_reset="earliest")
     stored = {record.value: record.offset for record in islice(consumer, len(told))}
