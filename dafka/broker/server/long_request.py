@@ -28,7 +28,8 @@ class LongRequest:
         self._budget = budget
         self._spares = spares
         self._held = 0
-        self._buffer = spares.take()
+        self._buffer = spares.take(size)
+        self._lent = len(self._buffer)
         self._buffer[: len(begun)] = begun
 
     @property
@@ -58,8 +59,8 @@ class LongRequest:
         """Give the memory back to the budget."""
         self._budget.give(self._held)
         self._held = 0
-        self._spares.keep(self._buffer)
-        self._buffer = bytearray()
+        self._spares.keep(self._buffer, self._lent)
+        self._buffer, self._lent = bytearray(), 0
 
     def _hold(self, room: int) -> None:
         self._budget.wait(self._held)
