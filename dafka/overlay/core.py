@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import islice
 
 from dafka.overlay.filters import Filter, announced
 from dafka.overlay.flow import Flow, Grant, Pause, Resume, Room, TooSlow
@@ -94,36 +95,40 @@ class Core:
 
     def received(self, now: float, number: int, message: bytes) -> list[Output]:
         """A message, without its length."""
-        return self.received_many(now, number, [message])
+        return self.received_some(now, number, [message], 0)[0]
 
     def received_many(self, now: float, number: int, messages: list[bytes]) -> list[Output]:
-        """Messages of one connection, in order. Those that go the same way are handled together."""
+        """Messages of one connection, in order."""
         outputs: list[Output] = []
-        peer = self.peerings.hear(now, number)
-        head, first, payloads, size = b"", None, list[bytes](), 0
-        for message in messages:
-            if first is not None:
-                # What makes up the head says where it ends, so a message that begins alike is read alike.
-                if message.startswith(head):
-                    payloads.append(message[size:])
-                    continue
-                outputs += self._hear_data(peer, head, first, payloads)
-                first = None
-            if peer is not None and message[0] == ROUTED and self.peer.flooding.is_neighbour(peer):
-                try:
-                    routed = decode_routed(message)
-                except MalformedMessage as error:
-                    self.discarded[error.cause] += 1
-                    continue
-                if isinstance(routed, Routed) and routed.kind == DATA:
-                    first, payloads = routed, [routed.payload]
-                    size = len(message) - len(routed.payload)
-                    head = message[:size]
-                    continue
-            outputs += self._carry(self.peerings.received(now, number, message))
-        if first is not None:
-            outputs += self._hear_data(peer, head, first, payloads)
+        begin = 0
+        while begin < len(messages):
+            some, begin = self.received_some(now, number, messages, begin)
+            outputs += some
         return outputs
+
+    def received_some(
+        self, now: float, number: int, messages: list[bytes], begin: int
+    ) -> tuple[list[Output], int]:
+        """The first message from ``begin`` on, with those data behind it that go the same way, and where the
+        others begin. Any other message may be much work, so it is handled alone."""
+        peer = self.peerings.hear(now, number)
+        message = messages[begin]
+        if peer is not None and message[0] == ROUTED and self.peer.flooding.is_neighbour(peer):
+            try:
+                first = decode_routed(message)
+            except MalformedMessage as error:
+                self.discarded[error.cause] += 1
+                return [], begin + 1
+            if isinstance(first, Routed) and first.kind == DATA:
+                size = len(message) - len(first.payload)
+                head, payloads = message[:size], [first.payload]
+                for following in islice(messages, begin + 1, None):
+                    # What makes up the head says where it ends: a message that begins alike is read alike.
+                    if not following.startswith(head):
+                        break
+                    payloads.append(following[size:])
+                return self._hear_data(peer, head, first, payloads), begin + len(payloads)
+        return self._carry(self.peerings.received(now, number, message)), begin + 1
 
     def payload_to_check(self, number: int, message: bytes) -> bytes | None:
         """What has to be a value before a message that takes long is :meth:`received`, else it is

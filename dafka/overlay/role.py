@@ -147,6 +147,12 @@ class EndpointRole:
     def received_many(self, now: float, number: int, messages: list[bytes]) -> list[Output]:
         return self._carry(now, self.core.received_many(now, number, messages))
 
+    def received_some(
+        self, now: float, number: int, messages: list[bytes], begin: int
+    ) -> tuple[list[Output], int]:
+        outputs, end = self.core.received_some(now, number, messages, begin)
+        return self._carry(now, outputs), end
+
     def undecodable(self, now: float, number: int, message: bytes) -> list[Output]:
         return self._carry(now, self.core.undecodable(now, number, message))
 

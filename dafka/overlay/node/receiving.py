@@ -24,10 +24,10 @@ class Receiving:
 
     def receive(self, number: int, messages: list[bytes]) -> None:
         """Hand the role the messages of a link, in order; waits between turns when they are much work."""
-        if work(b"".join(messages)) <= limits.CHECKED_AT_ONCE:
-            self._carry(self._role.received_many(time.monotonic(), number, messages))
-            return
         pace, some, amount = Pace(), list[bytes](), 0
+        if work(b"".join(messages)) <= limits.CHECKED_AT_ONCE:
+            self._receive_some(number, messages, pace)
+            return
         for message in messages:
             if takes_long(message):
                 payload = self._role.core.payload_to_check(number, message)
@@ -44,8 +44,10 @@ class Receiving:
         self._receive_some(number, some, pace)
 
     def _receive_some(self, number: int, messages: list[bytes], pace: Pace) -> list[bytes]:
-        if messages:
-            self._carry(self._role.received_many(time.monotonic(), number, messages))
-            if self._hub.turns.elapsed > limits.TURN_SECONDS:
+        begin, turns = 0, self._hub.turns
+        while begin < len(messages):
+            outputs, begin = self._role.received_some(time.monotonic(), number, messages, begin)
+            self._carry(outputs)
+            if turns.elapsed > limits.TURN_SECONDS:
                 pace.pause()
         return []

@@ -38,7 +38,8 @@ from dafka.protocol.errors import MalformedMessage
 _pack = LENGTH.pack
 
 _Route = list[tuple[bytes, int, bytes, int]]
-"""First hops, whether they are receivers, how a message begins there, and how far it goes on behind."""
+"""First hops, whether they are receivers, how a message begins there, and how far it goes on behind. A hop
+occurs again when there are too many receivers behind it for one message."""
 
 
 class Peer:
@@ -226,12 +227,12 @@ class Peer:
 
 
 def _begin(paths: list[multipath.Hops], receivers: int = True) -> _Route:
-    tree = multipath.join(paths, receivers)
     last = way(receivers, b"")
     return [
         (hop, node.deliver, way(node.deliver, multipath.encode(node)), multipath.height(node))
         if node.branches
         else (hop, node.deliver, last, 0)
+        for tree in multipath.join(paths, receivers)
         for hop, node in tree.branches.items()
     ]
 

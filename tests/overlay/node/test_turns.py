@@ -12,8 +12,9 @@ from timing import SECONDS, each_time, short_turns
 
 from dafka.hub.hub import get_hub
 from dafka.overlay import Disk, Endpoint, Memory
-from dafka.overlay.node import limits, publishing
+from dafka.overlay.node import limits, publishing, receiving
 from dafka.overlay.node.publishing import Publishing
+from dafka.overlay.node.receiving import Receiving
 from dafka.overlay.node.stores import host
 from dafka.overlay.peering.outputs import Close, PeerDown, Send
 from dafka.overlay.values import encode, types
@@ -42,6 +43,21 @@ def test_further_messages_do_not_multiply_the_work_of_later_turns(monkeypatch):
     while later:
         later.pop()(None)
     assert published == expected and publisher.waiting == 0
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_messages_that_came_at_once_and_are_much_work_are_handled_in_several_turns(monkeypatch, is_long):
+    done = []
+    monkeypatch.setattr(receiving.Pace, "pause", lambda self: done.append("a turn ends"))
+
+    def received_some(now, number, messages, begin):
+        return [messages[begin]], begin + 1
+
+    role = SimpleNamespace(received_some=received_some)
+    hub = SimpleNamespace(turns=SimpleNamespace(elapsed=1.0 if is_long else 0.0))
+    Receiving(hub, role, done.extend).receive(7, [b"1", b"2", b"3"])
+    assert [one for one in done if one != "a turn ends"] == [b"1", b"2", b"3"]
+    assert done.count("a turn ends") == (3 if is_long else 0)
 
 
 class Published:

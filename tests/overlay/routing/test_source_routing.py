@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from overlay.routing.town import Town, identity
 
-from dafka.overlay.limits import BRANCH_OCTETS
+from dafka.overlay.limits import BRANCH_OCTETS, MOST_PEERS
 from dafka.overlay.routing import multipath
 from dafka.overlay.wire.routed import (
     DATA,
@@ -51,9 +51,10 @@ def test_peers_that_are_not_receivers_only_forward():
     st.lists(st.permutations(HOPS).flatmap(lambda order: st.integers(1, 6).map(lambda n: tuple(order[:n]))))
 )
 def test_joined_paths_reach_every_receiver_once_over_their_own_links(paths):
-    tree = multipath.join(paths)
+    trees = multipath.join(paths)
+    assert len(trees) == (1 if paths else 0)
     links = {link for path in paths for link in itertools.pairwise((b"me", *path))}
-    seen, receivers, left = [], set(), [(b"me", tree)]
+    seen, receivers, left = [], set(), [(b"me", tree) for tree in trees]
     while left:
         name, node = left.pop()
         for hop, branch in node.branches.items():
@@ -66,9 +67,9 @@ def test_joined_paths_reach_every_receiver_once_over_their_own_links(paths):
     assert receivers == {path[-1] for path in paths}
 
 
-@given(st.lists(st.permutations(HOPS).map(lambda order: tuple(order[:3])), max_size=5))
+@given(st.lists(st.permutations(HOPS).map(lambda order: tuple(order[:3])), min_size=1, max_size=5))
 def test_each_hop_reads_its_own_branch(paths):
-    tree = multipath.join(paths)
+    [tree] = multipath.join(paths)
     branches = multipath.encode(tree)
     assert {hop: (deliver, rest) for hop, deliver, rest in split_branches(branches)} == {
         hop: (node.deliver, multipath.encode(node)) for hop, node in tree.branches.items()
@@ -79,6 +80,41 @@ def test_each_hop_reads_its_own_branch(paths):
         hops |= set(node.branches)
         left += node.branches.values()
     assert {hop for hop in HOPS if leads_through(branches, hop)} == hops
+
+
+def invented(number):
+    return b"%016d" % number
+
+
+def received(trees):
+    """Who receives over each first hop, checked as the first hop checks it."""
+    found = []
+    for first, node in [branch for tree in trees for branch in tree.branches.items()]:
+        found += [first] if node.deliver else []
+        branches = multipath.encode(node)
+        assert len(branches) <= BRANCH_OCTETS
+        left = [branches]
+        while left:
+            for hop, deliver, behind in split_branches(left.pop()):
+                found += [hop] if deliver else []
+                left.append(behind)
+    return found
+
+
+def test_more_receivers_than_a_message_has_room_for_get_two_messages():
+    peers = [invented(number) for number in range(MOST_PEERS)]
+    near = [(b"a" * 16, peer) for peer in peers[:2000]] + [(b"b" * 16, peer) for peer in peers[2000:2100]]
+    far = [(b"a" * 16, peers[number % 2000], peers[number]) for number in range(2100, MOST_PEERS)]
+    trees = multipath.join([*far, *near, (b"a" * 16,)])
+    assert len(trees) == 2
+    assert sorted(received(trees)) == sorted([*peers, b"a" * 16])
+
+
+def test_invented_paths_do_not_make_endless_work():
+    paths = [(b"a" * 16, *[invented(100 * one + hop) for hop in range(60)]) for one in range(1000)]
+    trees = multipath.join([*paths, (b"b" * 16,), (b"a" * 16, b"c" * 16)])
+    found = received(trees)
+    assert {b"b" * 16, b"c" * 16} < set(found) and len(found) == len(set(found)) < 200
 
 
 def test_a_way_that_leads_back_is_refused():

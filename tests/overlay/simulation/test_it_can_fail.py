@@ -56,7 +56,7 @@ def sends_each_path_for_itself(patch):
             for hop in hops:
                 node = node.branches.setdefault(hop, multipath.Node())
             node.deliver = receivers
-        return root
+        return [root]
 
     patch.setattr("dafka.overlay.routing.peer.multipath.join", join)
 
