@@ -237,7 +237,8 @@ def _ways(node: Node, topic: bytes) -> Iterator[tuple[bytes, ...]]:
     """How a message goes to each of its receivers, by what its publisher knows."""
     peers = node.core.peer.flooding.table.peers.values()
     paths = [known.best() for known in peers if topic.startswith(known.filter)]
-    left = [((), multipath.join([path.hops for path in paths if path is not None]))]
+    trees = multipath.join([path.hops for path in paths if path is not None])
+    left = [((), tree) for tree in trees]
     while left:
         way, tree = left.pop()
         if tree.deliver:
