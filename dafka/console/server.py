@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import ExitStack
+from http.client import HTTPException
 from typing import Any
 
 import gevent
@@ -53,9 +54,36 @@ class _Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
 
     def MessageClass(self, *args: Any) -> Any:
         headers = super().MessageClass(*args)
-        if not _is_clear(headers):
+        if not _is_clear(headers) or ("Transfer-Encoding" in headers and self.request_version == "HTTP/1.0"):
             headers.status = "it has more than one end, or name"
         return headers
+
+    def _connection_upgrade_requested(self) -> bool:
+        """Never: the body of a request that asks for another protocol ends where every body ends."""
+        return False
+
+    def run_application(self) -> None:
+        try:
+            super().run_application()
+        finally:
+            self._skip_body()
+
+    def _skip_body(self) -> None:
+        """What the application has not read of the body, in a bounded time."""
+        body = self.wsgi_input
+        try:
+            with gevent.Timeout(limits.BODY_SECONDS, TimeoutError("the body took too long")):
+                body._discard()
+        except OSError:
+            body._chunked_input_error = True  # nothing more is read of it
+            self.close_connection = True
+
+    def _handle_client_error(self, error: Any) -> Any:
+        if isinstance(error, (TimeoutError, ConnectionError)):
+            return None  # the browser is too slow, or has gone
+        if isinstance(error, HTTPException):
+            error = ValueError(str(error))
+        return super()._handle_client_error(error)
 
     def handle(self) -> None:
         socket = self.socket

@@ -1,8 +1,9 @@
 """The port at which a node serves its metrics, for observers of the mesh.
 
 It is a subscription: it reaches each peer once, costs no message, ends with the node, and means nothing to
-nodes that do not know it. It names the node and a port. The host is that of the node's process, so that a
-node can send nobody who looks anywhere else.
+nodes that do not know it. It names the node and a port. The host is one from which the mesh was heard, so
+that no announcement sends those who look beyond the hosts of the mesh. With keys a node announces under its
+own address alone (:mod:`dafka.mesh.speakers`); without, it may name another one, as in all that it says.
 """
 
 from __future__ import annotations
@@ -11,24 +12,27 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dafka.protocol.framing import ADDRESS_OCTETS
-from dafka.roles.outputs import Subscribe
+from dafka.roles.outputs import Subscribe, Unsubscribe
 
 ID = b"Q"
 """The ID octet of these subscriptions, which no command has."""
 
 
 def announce(node: Any, port: int) -> None:
-    """Tell that the metrics of ``node`` are served at this port of its host, by HTTP. Hub side."""
-    node.endpoint.publish(node, [Subscribe(ID + node.known_as + b":%d" % port)])
+    """Tell that the metrics of ``node`` are served at this port of its host, by HTTP, and no longer at
+    another one. Hub side."""
+    before = [prefix for prefix in node.endpoint.nodes[node] if prefix[:1] == ID]
+    told = Subscribe(ID + node.known_as + b":%d" % port)
+    node.endpoint.publish(node, [*map(Unsubscribe, before), told])
 
 
 def announced(prefixes: Iterable[bytes]) -> Mapping[bytes, int]:
-    """The port of each node that has told one, by its address."""
-    found = {}
+    """The port of each node that has told one, by its address; of two, nobody knows which is right."""
+    found: dict[bytes, set[int]] = {}
     for prefix in prefixes:
         address, port = prefix[1 : 1 + ADDRESS_OCTETS], prefix[1 + ADDRESS_OCTETS :]
         if prefix[:1] == ID and port[:1] == b":" and port[1:].isdigit() and len(port) < 7:
             number = int(port[1:])
             if 0 < number < 2**16:
-                found[address] = number
-    return found
+                found.setdefault(address, set()).add(number)
+    return {address: ports.pop() for address, ports in found.items() if len(ports) == 1}

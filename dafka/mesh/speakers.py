@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from dafka.mesh import metrics_port
 from dafka.protocol.commands import (
     Ack,
     Claim,
@@ -27,6 +28,7 @@ from dafka.protocol.commands import (
     StoreHello,
     Trimmed,
 )
+from dafka.protocol.framing import ADDRESS_OCTETS
 from dafka.protocol.runs import Inbound, Run
 from dafka.security.addresses import belongs, is_of_a_key
 from dafka.security.audit import audit
@@ -66,11 +68,13 @@ class Speakers:
         return Inbound(runs, commands, discarded)
 
     def may_subscribe(self, key: bytes, prefix: bytes) -> bool:
-        """Whether a subscription may mean what it says: that its owner is a store.
+        """Whether a subscription may mean what it says: that its owner is a store, or where its metrics are.
 
         A consumer, too, hears what was trimmed, under its own address.
         """
         octet, address = prefix[:1], prefix[1:]
+        if octet == metrics_port.ID:
+            return self._may_be_store(key) or self._owns(key, address[:ADDRESS_OCTETS])
         if octet not in _OF_STORES or self._allows.node(key).store:
             return True
         return octet == b"T" and self._owns(key, address)

@@ -18,6 +18,11 @@ def test_only_an_address_with_a_port_is_taken():
     assert announced([b"W" + address + b":9100", ID]) == {}
 
 
+def test_of_two_ports_of_one_address_none_is_taken():
+    one, other = b"0" * 32, b"1" * 32
+    assert announced([ID + one + b":22", ID + other + b":9100", ID + one + b":9100"]) == {other: 9100}
+
+
 def test_nodes_of_each_kind_tell_their_port_until_they_leave(tmp_path):
     elsewhere = {"beacon_interval": 0.2}  # an endpoint of its own, as in another process
     with (
@@ -40,8 +45,9 @@ def test_nodes_of_each_kind_tell_their_port_until_they_leave(tmp_path):
             time.sleep(0.02)
         found = ports()[1]
         assert found[store.address.encode()] == 9100 and found[producer.address.encode()] == 9101
+        producer.announce_metrics(9103)
         store.close()
-        while ports()[0] != [9101, 9102]:
+        while ports()[0] != [9102, 9103]:
             assert time.monotonic() < deadline, ports()
             time.sleep(0.02)
         assert consumer.gaps == []

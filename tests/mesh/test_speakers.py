@@ -203,6 +203,8 @@ def test_a_node_that_is_not_a_store_cannot_make_itself_known_as_one(mesh: Mesh):
         node, b"T" + mesh.other
     )
     assert speakers.may_subscribe(node, b"T" + own)  # as consumers do
+    assert speakers.may_subscribe(node, b"Q" + own + b":9100")  # as those that serve metrics do
+    assert not speakers.may_subscribe(node, b"Q" + mesh.other + b":9100")
     assert speakers.may_subscribe(node, b"M")
 
 

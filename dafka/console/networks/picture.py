@@ -322,8 +322,10 @@ class Picture:
             return None
         if node.speaker is not None:
             return node.speaker[0], port
+        # It has said nothing yet. Anybody may beacon the address of a host that is not in the mesh.
         hosts = {place.rpartition(":")[0].strip("[]") for place in self._places}
-        return (hosts.pop(), port) if len(hosts) == 1 else None  # it has said nothing yet
+        heard = {one.speaker[0] for one in self._nodes.values() if one.speaker is not None}
+        return (hosts.pop(), port) if len(hosts) == 1 and hosts <= heard else None
 
     def knows(self, address: bytes) -> bool:
         """Whether there is such a node."""

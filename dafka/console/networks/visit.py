@@ -74,8 +74,11 @@ class Visit(Generic[N]):
             raise
 
     def _end_when_idle(self) -> None:
-        while (left := self._looked + limits.MESH_IDLE_SECONDS - time.monotonic()) > 0:
+        left = limits.MESH_IDLE_SECONDS
+        while left > 0:
             gevent.sleep(left)
-        with self._turn:
-            self._ending = None
-            self.close()
+            with self._turn:  # somebody may have looked while this waited for its turn
+                left = self._looked + limits.MESH_IDLE_SECONDS - time.monotonic()
+                if left <= 0:
+                    self._ending = None
+                    self.close()

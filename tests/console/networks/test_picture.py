@@ -132,3 +132,18 @@ def test_the_partitions_in_which_most_is_missing_come_first(picture):
     assert [one["topic"] for one in rows["partitions"]] == ["t3", "t4"]
     assert rows["matching_partitions"] == 5
     assert [one["topic"] for one in picture.rows(1.0, "T1", 2)["partitions"]] == ["t1"]
+
+
+def test_metrics_are_asked_for_where_the_mesh_was_heard_alone(picture):
+    def at(*places):
+        peers = {bytes([number]) * 32: place for number, place in enumerate(places)}
+        told = seen(b"W" + STORE, b"L" + CONSUMER, peers=peers)
+        picture.see(told._replace(metrics={STORE: 9100, CONSUMER: 9101}))
+        return picture.metrics_at(STORE), picture.metrics_at(CONSUMER)
+
+    assert at(b"tcp://10.0.0.5:5000") == (None, None)  # a beacon is all that is known
+    picture.hear(Heard(1.0, Ack(PARTITION, TOPIC, 9, STORE), AT_STORE))
+    assert at(b"tcp://10.0.0.5:5000") == (("10.0.0.5", 9100), ("10.0.0.5", 9101))
+    assert at(b"tcp://10.0.0.9:80") == (("10.0.0.5", 9100), None)
+    assert at(b"tcp://10.0.0.5:5000", b"tcp://10.0.0.9:80") == (("10.0.0.5", 9100), None)
+    assert picture.metrics_at(OTHER) is None

@@ -27,7 +27,6 @@ def test_numbers_of_this_project_are_read_and_nothing_else():
 
 def test_a_server_of_metrics_is_asked_once_a_second():
     asked = []
-    asked = []
 
     def read():
         asked.append(1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import gevent
 import gevent.event
 import pytest
@@ -81,6 +83,14 @@ def test_a_look_keeps_the_node(visit, monkeypatch):
     with visit.look() as node:
         assert not node.left.wait(0.05)
     assert node.left.wait(SECONDS)
+
+
+def test_a_look_in_the_last_moment_keeps_the_node(visit, monkeypatch):
+    monkeypatch.setattr(limits, "MESH_IDLE_SECONDS", 0.01)
+    with visit.look() as node:
+        gevent.sleep(0.05)  # the node's time is over, and its end waits for this look
+        visit._looked = time.monotonic() + SECONDS
+    assert not node.left.wait(0.05)
 
 
 def test_without_a_network_there_is_no_node():
