@@ -61,6 +61,8 @@ def entity(given: Sequence[tuple[str, str | None]]) -> Entity:
 def address(name: str | None) -> str:
     """The address that an entity of this name is for, as sockets write it; "" if it is none.
 
+    As in Kafka, the network interface of an IPv6 address (``fe80::1%eth0``) makes no difference.
+
     Of names of hosts only localhost is known: to look up others takes a server, and time.
     """
     if name is not None and name.lower() == "localhost":
@@ -69,7 +71,7 @@ def address(name: str | None) -> str:
         found = ip_address(name or "")
     except ValueError:
         return ""
-    return str(getattr(found, "ipv4_mapped", None) or found)
+    return str(getattr(found, "ipv4_mapped", None) or found).partition("%")[0]
 
 
 def counting(quotas: Quotas, key: str, user: str, client_id: str) -> Counting | None:

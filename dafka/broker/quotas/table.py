@@ -66,7 +66,7 @@ class QuotaTable(QuotaInterface):
         self.quotas: dict[Entity, dict[str, float]] = {
             _parsed(key): dict(value) for key, value in table.items()
         }
-        self.addresses: dict[str, Entity] = {}  # how they are named by quotas of their own
+        self._addresses: dict[str, dict[Entity, None]] = {}  # quotas of their own; the last one counts
         for one in self.quotas:
             self._find_address(one)
         self._keys = Counter(key for one in self.quotas.values() for key in one)
@@ -75,6 +75,11 @@ class QuotaTable(QuotaInterface):
     def has(self, key: str) -> bool:
         """Whether anybody has a quota of this key."""
         return self._keys[key] > 0
+
+    def of_address(self, known: str) -> Mapping[str, float]:
+        """The quotas of an address, as sockets write it."""
+        entities = self._addresses.get(known)
+        return self.quotas.get(((IP, None),) if entities is None else next(reversed(entities)), {})
 
     def describe_quotas(self, filters: Sequence[QuotaFilter], strict: bool = False) -> DescribedQuotas:
         kinds = [one.kind for one in filters]
@@ -146,10 +151,11 @@ class QuotaTable(QuotaInterface):
         if changed in seen:
             raise _RefusedError(InvalidRequestError, "an entity is altered twice in the same request")
         row = dict(self.quotas.get(changed, {}))
-        keys = [one.key for one in changes]
-        for key, value in changes:
-            if keys.count(key) > 1:
-                raise _RefusedError(InvalidRequestError, f"{key} is altered twice for the same entity")
+        altered: set[str] = set()
+        for key, value in Pace().over(changes):
+            if key in altered:
+                raise _RefusedError(InvalidRequestError, f"{key[:40]} is altered twice for the same entity")
+            altered.add(key)
             if value is None:
                 row.pop(key, None)
                 continue
@@ -176,10 +182,13 @@ class QuotaTable(QuotaInterface):
         (kind, name), *_ = one
         if kind != IP or name is None:
             return
+        known = address(name)
+        entities = self._addresses.setdefault(known, {})
+        entities.pop(one, None)
         if one in self.quotas:
-            self.addresses[address(name)] = one
-        elif self.addresses.get(address(name)) == one:
-            del self.addresses[address(name)]
+            entities[one] = None
+        elif not entities:
+            del self._addresses[known]
 
 
 def _keys(one: Entity) -> Sequence[str]:

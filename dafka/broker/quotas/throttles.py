@@ -9,14 +9,17 @@ from itertools import islice
 
 from dafka.broker.limits import THROTTLES_KEPT
 from dafka.broker.quotas.allowance import Rate, Tokens, Use, Windows
-from dafka.broker.quotas.entities import IP, NAME_OCTETS, Counting, address, counting
+from dafka.broker.quotas.entities import NAME_OCTETS, Counting, address, counting
 from dafka.broker.quotas.table import CONNECTED, MUTATED, REQUESTED, QuotaTable
 
 _LOOKED_AT = 16  # allowances, for one that can be forgotten
+_LONGEST = (2**31 - 1) / 1000  # seconds that a response can tell
 _Name = tuple[str, str | None, str | None]
 _Allowance = Rate | Tokens
 
 DEFAULT_WINDOWS = Windows()
+_SHORT = (REQUESTED, CONNECTED)
+"""Those for which nobody waits longer than a window."""
 
 
 class Throttles:
@@ -60,9 +63,9 @@ class Throttles:
         found = counting(self._table.quotas, key, user, client_id)
         if found is None:
             return 0.0
-        now, windows = self.clock(), self._windows_of(key)
-        seconds = self._allowance(key, found, now).use(amount, found.limit, windows, now)
-        return self._told(min(seconds, windows.seconds) if key == REQUESTED else seconds)
+        now = self.clock()
+        seconds = self._allowance(key, found, now).use(amount, found.limit, self._windows_of(key), now)
+        return self._told(key, seconds)
 
     def use_if_within(self, key: str, user: str, client_id: str, amount: float) -> Use:
         """A client uses so much if its quota has it."""
@@ -71,14 +74,12 @@ class Throttles:
 
     def connects(self, host: str) -> float:
         """Somebody connects from this address. The seconds until it may not, at most a window; 0: it may."""
-        quotas = self._table.quotas
         known = address(host)
-        one = self._table.addresses.get(known, ((IP, None),))
-        limit = quotas.get(one, {}).get(CONNECTED)
+        limit = self._table.of_address(known).get(CONNECTED)
         if limit is None:
             return 0.0
         used, seconds = self._use_if_within(CONNECTED, Counting(limit, (known, None)), 1.0)
-        return 0.0 if used else min(seconds, self._windows.seconds)
+        return 0.0 if used else seconds
 
     def owed(self, key: str, user: str, client_id: str) -> float:
         """The seconds that a client has to wait before it uses anything, in whatever connection."""
@@ -86,9 +87,7 @@ class Throttles:
         used = None if found is None else self._known(_name(key, found))
         if found is None or used is None:
             return 0.0
-        windows = self._windows_of(key)
-        seconds = used.owed(found.limit, windows, self.clock())
-        return min(seconds, windows.seconds) if key == REQUESTED else seconds
+        return self._bounded(key, used.owed(found.limit, self._windows_of(key), self.clock()))
 
     def room(self, key: str, user: str, client_id: str) -> float:
         """The most that a client may use at once."""
@@ -101,12 +100,15 @@ class Throttles:
     def _use_if_within(self, key: str, found: Counting, amount: float) -> Use:
         now = self.clock()
         use = self._allowance(key, found, now).use_if_within(amount, found.limit, self._windows_of(key), now)
-        self._told(use.seconds)
-        return use
+        return Use(use.used, self._told(key, use.seconds))
 
-    def _told(self, seconds: float) -> float:
+    def _told(self, key: str, seconds: float) -> float:
         self.waits += seconds > 0
-        return seconds
+        return self._bounded(key, seconds)
+
+    def _bounded(self, key: str, seconds: float) -> float:
+        """With a quota close to 0 the time to wait is without a bound."""
+        return min(seconds, self._windows.seconds if key in _SHORT else _LONGEST)
 
     def _windows_of(self, key: str) -> Windows:
         return self._controller_windows if key == MUTATED else self._windows

@@ -73,6 +73,7 @@ def test_an_entity_has_one_order_and_the_last_name_of_a_kind():
 def test_an_address_has_one_spelling():
     assert address("localhost") == address("LocalHost") == address("::ffff:127.0.0.1") == "127.0.0.1"
     assert address("0:0:0:0:0:0:0:1") == "::1"
+    assert address("fe80::1%eth0") == address("FE80::1") == "fe80::1"
     assert address(None) == address("kafka.example.org") == ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from broker.clients import Client
 from kafka.errors import InvalidRequestError, PolicyViolationError, UnsupportedVersionError
@@ -85,15 +87,17 @@ def test_what_nobody_has_can_be_removed(client):
 
 
 def test_addresses_are_found_in_whatever_spelling_the_last_one_set(client):
-    table = client.core.quotas
-    assert alter(client, change((("ip", "localhost"),), connection_creation_rate=3.0)) == [None]
-    assert table.addresses == {"127.0.0.1": (("ip", "localhost"),)}
-    assert alter(client, change(ADDRESS, connection_creation_rate=4.0)) == [None]
-    assert table.addresses == {"127.0.0.1": ADDRESS}
-    assert alter(client, change(ADDRESS, connection_creation_rate=None)) == [None]
-    assert table.addresses == {}
-    assert alter(client, change((("ip", None),), connection_creation_rate=4.0)) == [None]
-    assert table.addresses == {} and table.has("connection_creation_rate")
+    table, spelled, key = client.core.quotas, (("ip", "localhost"),), "connection_creation_rate"
+
+    def counts_after(entity, value):
+        assert alter(client, change(entity, **{key: value})) == [None]
+        return table.of_address("127.0.0.1").get(key)
+
+    assert counts_after(spelled, 3.0) == 3.0
+    assert counts_after(ADDRESS, 4.0) == 4.0
+    assert counts_after(ADDRESS, None) == 3.0  # the other one is still there
+    assert counts_after(spelled, None) is None
+    assert counts_after((("ip", None),), 5.0) == 5.0 and table.has(key)
 
 
 def test_nothing_is_altered_twice_at_once(client):
@@ -145,3 +149,12 @@ def test_many_are_changed_in_rounds_and_nothing_twice_in_any_of_them(client, mon
     outcomes = client.call("alter_quotas", changes)
     assert [one.error for one in outcomes] == [None] * 4 + [InvalidRequestError]
     assert len(client.call("describe_quotas", []).quotas) == 4
+
+
+def test_very_many_keys_of_one_entity_let_others_run(client):
+    """They are compared with each other, and those that nobody has can be removed."""
+    changes = [QuotaChange(f"no_such_rate_{number}", None) for number in range(50_000)]
+    began = time.process_time()
+    assert alter(client, QuotaChanges(ALICE, changes)) == [None]
+    assert time.process_time() - began < 5  # each with each: a minute
+    assert alter(client, QuotaChanges(ALICE, [*changes, changes[0]])) == [InvalidRequestError]

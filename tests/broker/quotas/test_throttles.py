@@ -17,7 +17,10 @@ class Table:
 
     def __init__(self, quotas, addresses=()):
         self.quotas = quotas
-        self.addresses = dict(addresses)
+        self._addresses = dict(addresses)
+
+    def of_address(self, known):
+        return self.quotas.get(self._addresses.get(known, (("ip", None),)), {})
 
     def has(self, key):
         return any(key in one for one in self.quotas.values())
@@ -63,6 +66,15 @@ def test_requests_are_never_waited_for_longer_than_a_window(clock):
     assert one.use(REQUESTED, "alice", "c", 1e9) == 1.0 == one.owed(REQUESTED, "alice", "c")
     clock.now += 11  # and a single long one is forgotten
     assert one.use(REQUESTED, "alice", "c", 1.0) == 0.0
+
+
+@pytest.mark.parametrize("key", [RATE, MUTATED])
+def test_a_quota_close_to_nothing_has_a_time_that_a_response_can_tell(clock, key):
+    one = Throttles(Table({(("user", "alice"),): {key: 5e-324}}), clock)
+    longest = one.use(key, "alice", "c", 1e6)
+    assert 0 < int(1000 * longest) < 2**31
+    assert one.owed(key, "alice", "c") == longest
+    assert one.use_if_within(key, "alice", "c", 1) == (False, longest)
 
 
 def test_windows_are_those_that_are_given_and_topics_have_their_own(clock):

@@ -247,6 +247,28 @@ def test_topics_are_made_and_deleted_as_fast_as_is_allowed(
     assert broker.metrics()["listener_throttled"] >= 3
 
 
+def test_topics_that_no_client_makes_do_not_count() -> None:
+    with Broker(listen="127.0.0.1:0", auto_create_topics=False) as broker, WireClient(broker) as wire:
+        set_quota(broker, USER, **{MUTATED: 0.001})
+        named = [MetadataRequest.MetadataRequestTopic(name=name) for name in ("a", "b", "c")]
+        response = wire.ask(MetadataRequest(topics=named, allow_auto_topic_creation=True), 9)
+        assert [one.error_code for one in response.topics] == [3, 3, 3]
+        assert not response.throttle_time_ms
+
+
+def test_a_quota_close_to_nothing_closes_no_connection(broker: Broker, wire: WireClient) -> None:
+    set_quota(broker, USER, **{MUTATED: 5e-324})
+    topics = [
+        CreateTopicsRequest.CreatableTopic(
+            name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[]
+        )
+        for name in ("a", "b")
+    ]
+    response = wire.ask(CreateTopicsRequest(topics=topics, timeout_ms=1000, validate_only=False), 7)
+    assert sorted(one.error_code for one in response.topics) == [0, 89]
+    assert response.throttle_time_ms == 2**31 - 1
+
+
 def test_an_address_connects_as_often_as_is_allowed(broker: Broker) -> None:
     """Those that are refused are closed later; the address of others counts for itself."""
     set_quota(broker, {"ip": "127.0.0.1"}, connection_creation_rate=1)

@@ -27,6 +27,7 @@ from dafka.hub.worker import REQUESTS
 SHARES_SINCE = 6
 """The version of FindCoordinator that knows of share partitions."""
 
+_PARTITIONS, _AUTO_CREATE = "num.partitions", "auto.create.topics.enable"
 _Topic = MetadataResponse.MetadataResponseTopic
 _Partition = _Topic.MetadataResponsePartition
 
@@ -59,8 +60,11 @@ def _with_created(broker: BrokerInterface, names: dict[str, None], mutations: Mu
     """The topics, those that do not exist created as far as the client may."""
     found = broker.metadata(names)
     node = Resource(ResourceType.BROKER, str(found.controller_id))
-    (default,) = broker.describe_configs({node: ["num.partitions"]})[node].entries
-    size = int(default.value or 1)
+    described = broker.describe_configs({node: [_PARTITIONS, _AUTO_CREATE]})[node]
+    settings = {one.name: one.value for one in described.entries}
+    if settings[_AUTO_CREATE] != "true":
+        return found  # nothing is made, and nothing counts
+    size = int(settings[_PARTITIONS] or 1)
     missing = [n for n, one in found.topics.items() if one.error is UnknownTopicOrPartitionError]
     wanted = {name: None for name in missing if mutations.may(size, strict=True)}
     created = broker.metadata(wanted, True).topics if wanted else {}
