@@ -290,16 +290,16 @@ class ShareInterface(ABC):
     def alter_share_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> ShareOutcome:
         """Let a group without members go on from other offsets; a group that there is not begins with them.
 
-        Errors: GroupIdNotFoundError (of another type), NonEmptyGroupError; of partitions
-        UnknownTopicOrPartitionError, KafkaStorageError.
+        Errors: InvalidGroupIdError (without a name), GroupIdNotFoundError (of another type),
+        NonEmptyGroupError; of partitions UnknownTopicOrPartitionError, KafkaStorageError.
         """
 
     @abstractmethod
     def delete_share_offsets(self, group: str, topics: Iterable[str]) -> ShareOutcome:
         """Forget the offsets of a group without members in topics (the parts have partition -1).
 
-        Errors: GroupIdNotFoundError, NonEmptyGroupError; of topics UnknownTopicOrPartitionError,
-        KafkaStorageError.
+        Errors: InvalidGroupIdError (without a name), GroupIdNotFoundError, NonEmptyGroupError; of topics
+        UnknownTopicOrPartitionError, KafkaStorageError.
         """
 
     def share_standings(self, group: str) -> ShareStandings:

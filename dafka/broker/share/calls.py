@@ -40,7 +40,7 @@ from dafka.broker.interface.share import (
     ShareStandings,
 )
 from dafka.broker.records.leader_epochs import LeaderEpochs
-from dafka.broker.share.checks import check_acknowledgements, check_heartbeat, check_member
+from dafka.broker.share.checks import check_acknowledgements, check_group, check_heartbeat, check_member
 from dafka.broker.share.delivery import Deliveries, Delivery
 from dafka.broker.share.fetching import ShareFetch
 from dafka.broker.share.group import ShareGroup
@@ -327,7 +327,7 @@ class ShareCalls(ShareInterface):
         try:
             return self._share_group(name).describe()
         except BrokerResponseError as error:
-            return ShareGroupDescription(type(error), _words(error), "Dead")
+            return ShareGroupDescription(type(error), _words(error))
 
     def _share_group(self, name: str) -> ShareGroup:
         self._check_on()
@@ -357,6 +357,7 @@ class ShareCalls(ShareInterface):
     def alter_share_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> ShareOutcome:
         try:
             self._check_on()
+            check_group(group)
             if self._groups.get(group) is None:  # a group begins with its offsets, too
                 if not any(self._topics.partition(*key) for key in offsets):
                     return ShareOutcome(None, dict.fromkeys(offsets, UnknownTopicOrPartitionError))
@@ -400,6 +401,8 @@ class ShareCalls(ShareInterface):
 
     def delete_share_offsets(self, group: str, topics: Iterable[str]) -> ShareOutcome:
         try:
+            self._check_on()
+            check_group(group)
             self._check_empty(group)
             with self._groups.nobody_joins(group):
                 return self._delete_all(group, topics)

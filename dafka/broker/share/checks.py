@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka.errors import InvalidRequestError
+from kafka.errors import InvalidGroupIdError, InvalidRequestError
 
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH
 from dafka.broker.interface.share import Acknowledged, AcknowledgeType, ShareHeartbeat, ShareRequest
@@ -35,6 +35,12 @@ def check_member(request: ShareRequest) -> None:
     if not request.group:
         raise InvalidRequestError("GroupId can't be empty.")
     _check_member_id(request.member_id)
+
+
+def check_group(name: str) -> None:
+    """Raise InvalidGroupIdError for a group without a name, when its offsets are to be changed."""
+    if not name:
+        raise InvalidGroupIdError("The group id is empty.")
 
 
 def check_acknowledgements(request: ShareRequest) -> None:

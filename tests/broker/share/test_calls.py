@@ -213,6 +213,21 @@ def test_a_group_begins_with_its_offsets(call):
     assert call("delete_groups", [GROUP])[GROUP] is errors_.NonEmptyGroupError
 
 
+def test_a_group_without_a_name_has_no_offsets_to_change(call):
+    call("create_topics", {"jobs": TopicSpec(1)})
+    for outcome in (
+        call("alter_share_offsets", "", {("jobs", 0): 1}),
+        call("delete_share_offsets", "", ["jobs"]),
+    ):
+        assert outcome.error is errors_.InvalidGroupIdError and not outcome.parts
+    assert call("list_groups") == []
+
+
+def test_a_group_that_there_is_not_has_no_state(call):
+    found = call("describe_share_groups", [GROUP])[GROUP]
+    assert (found.error, found.state) == (errors_.GroupIdNotFoundError, "")
+
+
 def test_a_group_is_listed_described_and_deleted(call):
     member = joined(call)
     produce(call, b"a")
