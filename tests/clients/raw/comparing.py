@@ -48,7 +48,6 @@ TELEMETRY = (71, 72)  # APIs
 KNOWN = (
     # An API, where its answers differ, and what dafka/broker/README.md says of it
     ("Produce", "closed", "versions before 3 are answered with an error"),
-    ("Produce", "responses#", "a partition that is in a request twice closes the connection"),
     ("AddOffsetsToTxn", "error_code: 49 here 24", "a group has a name"),
     ("TxnOffsetCommit", "", "what the group refuses is told before what the transaction does"),
     ("Fetch", "error_code: -1 here", "an isolation level that there is not reads what is committed or not"),

@@ -26,7 +26,7 @@ from dafka.broker.interface.admin import (
 )
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.interface.outcome import Outcome
-from dafka.broker.server.answers.naming import version_of
+from dafka.broker.server.answers.naming import as_named, version_of
 from dafka.broker.server.answers.sharing import once
 from dafka.broker.server.context import Context
 
@@ -56,7 +56,7 @@ def describe_configs(broker: BrokerInterface, request: Any, context: Context) ->
                 resource_name=resource.name,
                 configs=[shown(entry) for entry in described.entries],
             )
-            for resource, described in ((one, found[one]) for one in asked)
+            for resource, described in ((one, found[one]) for one in as_named(asked))
         ],
     )
 

@@ -19,7 +19,7 @@ from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetDeleteResp
 from dafka.broker.codec.errors import error_code
 from dafka.broker.codec.limits import INLINE_ITEMS
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error, TopicPartition
-from dafka.broker.server.answers.naming import as_asked, by_topic, topic_names, version_of
+from dafka.broker.server.answers.naming import as_asked, as_named, by_topic, topic_names, version_of
 from dafka.broker.server.context import Context
 from dafka.hub.worker import REQUESTS
 
@@ -87,7 +87,7 @@ def offset_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any
             topics=_offsets(broker, request.group_id, asked, stable, OffsetFetchResponse),
         )
     groups = []
-    for group in request.groups:
+    for group in as_named(request.groups, lambda one: one.group_id):
         names = {}
         if version >= BY_ID and group.topics is not None:
             names = topic_names(broker, [topic.topic_id for topic in group.topics])

@@ -19,7 +19,7 @@ from kafka.protocol.consumer.group import (
 
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.broker import BrokerInterface, JoinRequest, LeavingMember
-from dafka.broker.server.answers.naming import version_of
+from dafka.broker.server.answers.naming import as_named, version_of
 from dafka.broker.server.answers.operations import GROUP_OPERATIONS
 from dafka.broker.server.context import Context
 from dafka.hub.turns import Pace
@@ -118,7 +118,7 @@ def describe_groups(broker: BrokerInterface, request: Any, context: Context) -> 
     operations = GROUP_OPERATIONS if request.include_authorized_operations else None
     described = []
     found = broker.describe_groups(request.groups)
-    for name in Pace().over(request.groups):
+    for name in Pace().over(as_named(request.groups)):
         group = found[name]
         error = group.error
         if error is None and group.state == "Dead" and version >= 6:

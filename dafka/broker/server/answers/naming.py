@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -11,6 +11,7 @@ from dafka.broker.interface.broker import BrokerInterface, PartitionMetadata, To
 from dafka.hub.turns import Pace
 
 NO_UUID = UUID(int=0)
+REPEATED = 20
 
 T = TypeVar("T")
 
@@ -42,13 +43,39 @@ def by_topic(partitions: Mapping[TopicPartition, T]) -> dict[str, list[tuple[int
     return topics
 
 
+class _Repeats:
+    """What a request names again: as in Kafka it is answered again, but REPEATED times at most in all, for
+    the answer to a short name may be long."""
+
+    def __init__(self) -> None:
+        self._seen: set[Any] = set()
+        self._left = REPEATED
+
+    def are_answered(self, name: Any) -> bool:
+        if name not in self._seen:
+            self._seen.add(name)
+            return True
+        self._left -= 1
+        return self._left >= 0
+
+
+def as_named(items: Iterable[T], name: Callable[[T], Any] = lambda one: one) -> Iterator[T]:
+    """The items of a request, in its order; those that have a ``name`` again come REPEATED times at most."""
+    repeats = _Repeats()
+    return (one for one in items if repeats.are_answered(name(one)))
+
+
 def as_asked(
     asked: Iterable[tuple[str, Iterable[int]]], answers: Mapping[TopicPartition, T]
 ) -> Iterator[tuple[str, list[tuple[int, T]]]]:
-    """Values by topic in the order of a request: twice what it names twice, topics without partitions too."""
-    pace = Pace()
-    for topic, numbers in pace.over(list(asked)):
-        yield topic, [(number, answers[topic, number]) for number in numbers]
+    """Values by topic in the order of a request: twice what it names twice, topics without partitions too.
+
+    So it is with REPEATED partitions at most.
+    """
+    repeats = _Repeats()
+    for topic, numbers in Pace().over(list(asked)):
+        some = [number for number in numbers if repeats.are_answered((topic, number))]
+        yield topic, [(number, answers[topic, number]) for number in some]
 
 
 def topic_fields(

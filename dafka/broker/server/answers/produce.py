@@ -20,7 +20,6 @@ from kafka.errors import (
 )
 
 from dafka.broker.access.rights import Rights
-from dafka.broker.codec.errors import BadRequestError
 from dafka.broker.codec.produce_request import ABORTABLE, ADDING, OLDEST, ProduceRequest
 from dafka.broker.codec.produce_response import Answers
 from dafka.broker.interface.broker import BrokerInterface, Produced
@@ -57,12 +56,15 @@ def produce(
         whole = _check_transaction(rights, request)
     batches: dict[tuple[str, int], Sequence[bytes]] = {}
     refused: dict[tuple[str | UUID, int], Produced] = {}
-    asked: dict[str | UUID, list[tuple[int, tuple[str, int] | None]]] = {}
+    asked: dict[str | UUID, dict[int, tuple[str, int] | None]] = {}
     for topic, partitions in paced(request.topics):
         name = names.get(topic) if isinstance(topic, UUID) else topic
-        places = asked.setdefault(topic, [])
+        places = asked.setdefault(topic, {})
         for number, records in paced(partitions):
-            places.append((number, None if name is None else (name, number)))
+            if number in places:  # as in Kafka, the last one counts, and there is one answer
+                refused.pop((topic, number), None)
+                batches.pop((name or "", number), None)
+            places[number] = None if name is None else (name, number)
             if version < OLDEST:
                 refused[topic, number] = Produced(UnsupportedVersionError)
             elif name is None:
@@ -71,8 +73,6 @@ def produce(
                 refused[topic, number] = whole
             elif may_write is not None and name not in may_write:
                 refused[topic, number] = Produced(TopicAuthorizationFailedError)
-            elif (name, number) in batches:
-                raise BadRequestError("twice", f"partition {number} of {name!r} is in the request twice")
             elif request.transactional_id is None and any(map(_is_transactional, records)):
                 refused[topic, number] = Produced(TransactionalIdAuthorizationFailedError)
             elif len(records) > BATCHES_PER_PARTITION:
@@ -93,7 +93,7 @@ def produce(
     return {
         topic: [
             (number, refused[topic, number] if (topic, number) in refused else answers[key])  # type: ignore[index]
-            for number, key in paced(places)
+            for number, key in paced(places.items())
         ]
         for topic, places in paced(asked.items())
     }

@@ -30,7 +30,7 @@ from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.groups.patterns import InvalidRegularExpressionError, matching
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error, TopicPartition
 from dafka.broker.interface.transactions import ListedTransaction, Writes
-from dafka.broker.server.answers.naming import as_asked, by_topic, version_of
+from dafka.broker.server.answers.naming import as_asked, as_named, by_topic, version_of
 from dafka.broker.server.context import Context
 
 log = logging.getLogger(__name__)
@@ -279,7 +279,7 @@ def describe_transactions(broker: BrokerInterface, request: Any, context: Contex
                     for topic, partitions in by_topic(dict.fromkeys(one.partitions)).items()
                 ],
             )
-            for name, one in ((each, described[each]) for each in request.transactional_ids)
+            for name, one in ((each, described[each]) for each in as_named(request.transactional_ids))
         ],
     )
 

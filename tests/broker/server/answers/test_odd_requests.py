@@ -32,6 +32,8 @@ from kafka.protocol.consumer import (
 )
 from kafka.protocol.producer import InitProducerIdRequest
 
+from dafka.broker.server.answers.naming import REPEATED
+
 INVALID_REQUEST = 42
 
 
@@ -86,6 +88,28 @@ def test_settings_of_a_resource_that_is_named_twice_stay(wire: WireClient) -> No
     unknown = asked(resource_type=127, resource_name="topic", configuration_keys=None)
     answer = wire.ask(DescribeConfigsRequest(resources=[topic, unknown]), 4)
     assert [one.error_code for one in answer.results] == [INVALID_REQUEST] * 2
+
+
+def test_what_is_named_very_often_is_answered_some_times(wire: WireClient) -> None:
+    """A name of some octets may have an answer of kilobytes."""
+    resource, group = (
+        DescribeConfigsRequest.DescribeConfigsResource,
+        OffsetFetchRequest.OffsetFetchRequestGroup,
+    )
+    every = resource(resource_type=2, resource_name="topic", configuration_keys=None)
+    offsets = group(group_id="g", topics=None, member_id=None, member_epoch=-1)
+    topic = DescribeProducersRequest.TopicRequest(name="topic", partition_indexes=[0] * 1000)
+    groups = DescribeGroupsRequest(groups=["g"] * 1000, include_authorized_operations=False)
+    transactions = DescribeTransactionsRequest(transactional_ids=["x"] * 1000)
+    fetched = OffsetFetchRequest(groups=[offsets] * 1000, require_stable=False)
+    answers = [
+        wire.ask(DescribeConfigsRequest(resources=[every] * 1000), 4).results,
+        wire.ask(groups, 5).groups,
+        wire.ask(transactions, 0).transaction_states,
+        wire.ask(fetched, 8).groups,
+        wire.ask(DescribeProducersRequest(topics=[topic]), 0).topics[0].partitions,
+    ]
+    assert [len(answer) for answer in answers] == [1 + REPEATED] * 5
 
 
 def test_offsets_are_listed_once_and_none_at_a_level_that_there_is_not(wire: WireClient) -> None:

@@ -184,17 +184,28 @@ def test_another_request_after_produce_requests_is_answered_after_them(client: C
     assert partition(wire.receive(request, 9, fourth)).base_offset == 2
 
 
-def test_a_request_with_a_partition_twice_closes_its_connection(
-    broker: Broker, client: Client, wire: WireClient
+@pytest.mark.parametrize("topics", [1, 2])
+def test_of_a_partition_that_is_named_twice_the_last_one_counts(
+    client: Client, wire: WireClient, topics: int
 ):
+    """As in Kafka, and it is answered once, whether its topic is named twice as well."""
     client.create("topic")
-    request = produce("topic", batch(b"a"), batch(b"b"))
-    for one in request.topic_data[0].partition_data:
-        one.index = 0
-    wire.send(request, NEWEST_BY_NAME)
-    assert wire.is_closed()
-    assert discarded(broker) == {"twice": 1}
-    assert client.values("topic") == []
+
+    def ask(first: bytes, last: bytes) -> list[int]:
+        request = produce("topic", first, last)
+        (topic,) = request.topic_data
+        for one in topic.partition_data:
+            one.index = 0
+        if topics > 1:
+            request.topic_data = [produce("topic", one).topic_data[0] for one in (first, last)]
+        answered = wire.ask(request, NEWEST_BY_NAME).responses
+        return [one.error_code for topic in answered for one in topic.partition_responses]
+
+    assert ask(batch(b"a"), batch(b"b")) == [0]
+    bad = batch(b"c")[:-1] + b"?"
+    assert ask(bad, batch(b"d")) == [0]
+    assert ask(batch(b"e"), bad) == [2]
+    assert client.values("topic") == [b"b", b"d"]
 
 
 def both(packed: bytes | None, plain: bytes) -> Any:
