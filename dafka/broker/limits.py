@@ -95,6 +95,9 @@ INITIAL_DELAY_UNREADY = 0.3
 kafka-python asks for them 100 ms (its ``retry_backoff_ms``) after it has connected, later if its machine is
 busy."""
 
+REBALANCE_AGAIN = 1.0
+"""Seconds that a group waits at least for static members that are away, before it looks at them again."""
+
 ACCOUNTS_KEPT = 100_000
 """Credentials of users; beyond, no further ones can be set."""
 

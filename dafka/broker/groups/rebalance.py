@@ -24,6 +24,7 @@ from dafka.broker.limits import (
     INITIAL_DELAY,
     INITIAL_DELAY_MAX,
     INITIAL_DELAY_UNREADY,
+    REBALANCE_AGAIN,
     SESSION_TIMEOUT_MAX,
     SESSION_TIMEOUT_MIN,
 )
@@ -75,8 +76,8 @@ class JoinPhase:
             self._after = max(self._after, min(now + self._delay, self._until))
 
     def begin_again(self, now: float, members: Members) -> None:
-        """Wait for one more rebalance timeout."""
-        self._until = now + members.rebalance_timeout
+        """Wait for one more rebalance timeout, of which a client may have said that it is 0."""
+        self._until = now + max(members.rebalance_timeout, REBALANCE_AGAIN)
 
     def end(self) -> None:
         """End it: the members have joined, or none is left."""

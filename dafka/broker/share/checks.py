@@ -40,7 +40,7 @@ def check_member(request: ShareRequest) -> None:
 def check_group(name: str) -> None:
     """Raise InvalidGroupIdError for a group without a name, when its offsets are to be changed."""
     if not name:
-        raise InvalidGroupIdError("The group id is empty.")
+        raise InvalidGroupIdError("The group id is invalid.")
 
 
 def check_acknowledgements(request: ShareRequest) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import kafka.errors as errors
+from broker.groups import clocked
 from broker.groups.clocked import SESSION, Table, error_of
 
 from dafka.broker.interface.broker import LeavingMember
@@ -76,3 +77,18 @@ def test_a_static_member_may_rejoin_with_its_member_id(table):
     table.join(leader.member_id)
     answer = table.join(fixed.member_id, instance="i")
     assert answer[0].generation == 2
+
+
+def test_a_group_whose_static_members_are_away_waits_for_them_without_haste(table, monkeypatch):
+    """Also if their rebalance timeout is 0: it looks at them again once a second until their sessions end."""
+    monkeypatch.setattr(clocked, "REBALANCE", 0.0)
+    waiting = table.join(instance="i")
+    table.pass_time(INITIAL_DELAY)
+    table.sync(waiting[0], instance="i")
+    table.join()  # and never syncs
+    ticks = 0
+    while table.group.members and ticks < 1000:
+        table.now = max(table.now, table.group.wake_at)
+        table.group.tick(table.now)
+        ticks += 1
+    assert not table.group.members and ticks < 3 * SESSION
