@@ -129,8 +129,8 @@ MOST_KEPT = 100_000
 """Events that a producer keeps for consumers that have not acknowledged them."""
 
 KEPT_OCTETS = 64 * 1024 * 1024
-"""The same in octets, of a store's master; the event that goes beyond is among them. A clone that is so far
-behind gets the whole content anew."""
+"""The same in octets, of a store; the event that goes beyond is among them. A clone that is so far behind is
+given the whole content anew. One with so many writes that its master lacks takes no more for now."""
 
 SNAPSHOT_ENTRIES = 2_000_000
 """Of contents that a master keeps for clones of version 1, which have not said that they have theirs."""

@@ -116,6 +116,11 @@ class Producer(Generic[Handle]):
         return len(self._events)
 
     @property
+    def octets(self) -> int:
+        """What these events take."""
+        return self._octets
+
+    @property
     def unacknowledged(self) -> list[Any]:
         """The contents of these events."""
         return [event.content for event in self._events]

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from dafka.overlay.channels import producer as producing
 from dafka.overlay.channels.messages import Event, FromConsumer, Heartbeat, Nack
 from dafka.overlay.channels.producer import Broadcast, Dropped, Producer, Unicast
-from dafka.overlay.limits import AT_ONCE, MOST_KEPT, NEVER_SILENT
+from dafka.overlay.limits import AT_ONCE, KEPT_OCTETS, MOST_KEPT, NEVER_SILENT
 from dafka.overlay.stores.master import Action
 from dafka.overlay.stores.outputs import Output, Publish, master_topic, to_command
-from dafka.overlay.wire.commands import AttachWriter
+from dafka.overlay.values import encode
+from dafka.overlay.wire.commands import AttachWriter, Clear, Erase, Expire, PutUniqueResult
 from dafka.overlay.wire.primitives import NO_ENTITY, EntityId
 
 
@@ -32,6 +33,7 @@ class Writer:
         self._new_entity = new_entity
         self._producer: Producer[EntityId] | None = None
         self._queued: deque[Action] = deque()
+        self._octets = 0  # of these
 
     @property
     def is_idle(self) -> bool:
@@ -41,7 +43,10 @@ class Writer:
     @property
     def is_full(self) -> bool:
         """Nothing is to be written before the master has acknowledged something."""
-        return len(self._queued) + (0 if self._producer is None else self._producer.kept) >= MOST_KEPT
+        kept, octets = len(self._queued), self._octets
+        if self._producer is not None:
+            kept, octets = kept + self._producer.kept, octets + self._producer.octets
+        return kept >= MOST_KEPT or octets >= KEPT_OCTETS
 
     @property
     def waiting(self) -> list[Action]:
@@ -50,6 +55,7 @@ class Writer:
 
     def write(self, action: Action) -> list[Output]:
         self._queued.append(action)
+        self._octets += _octets_of(action)
         return self.flush()
 
     def follow(self, master: EntityId) -> list[Output]:
@@ -85,7 +91,10 @@ class Writer:
         for _ in range(min(len(self._queued), AT_ONCE)):
             if self._producer.is_full:
                 break
-            outputs += self._carry(self._producer.produce(self._queued.popleft()))
+            action = self._queued.popleft()
+            octets = _octets_of(action)
+            self._octets -= octets
+            outputs += self._carry(self._producer.produce(action, octets))
         return outputs
 
     def _carry(self, steps: list[producing.Output]) -> list[Output]:
@@ -103,5 +112,14 @@ class Writer:
                 case Dropped(_, _, left):
                     # The master has asked in a way that cannot be understood. It gets all of it anew.
                     self._queued.extendleft(reversed(left))
+                    self._octets += sum(map(_octets_of, left))
                     self._producer = None
         return outputs
+
+
+def _octets_of(action: Action) -> int:
+    """What the key and the value of a write take."""
+    if isinstance(action, (Clear, PutUniqueResult)):
+        return 0
+    octets = len(encode(action.key))
+    return octets if isinstance(action, (Erase, Expire)) else octets + len(encode(action.value))

@@ -15,8 +15,10 @@ from dafka.overlay.stores.outputs import Answered, Changed, Publish, clone_topic
 from dafka.overlay.values import NAN, Count, Timespan, types
 from dafka.overlay.wire.commands import (
     Add,
+    Clear,
     Command,
     CumulativeAck,
+    Erase,
     Nack,
     Put,
     PutUnique,
@@ -266,6 +268,26 @@ def test_clones_that_cannot_follow_are_given_up_when_too_much_is_kept(monkeypatc
     town.deaf.clear()
     town.tick(MASTER_SILENT_TICKS)
     assert town.get("b", "k") == 9
+
+
+def test_writes_that_a_clones_master_does_not_have_are_bounded_in_octets(monkeypatch):
+    monkeypatch.setattr("dafka.overlay.stores.writing.KEPT_OCTETS", 5000)
+    town = Town("a")
+    clone = town.clones["a"]
+    actions = [put("k", "x" * 1000), Add("n", 1, types.INTEGER, None, NO_ENTITY), Erase("k", NO_ENTITY)]
+    actions += [Clear(NO_ENTITY), put("z", "y" * 3000), put("z", "y" * 1000)]
+    for action in actions:
+        assert not clone.is_full
+        town.write("a", action)
+    assert clone.is_full  # nobody has heard of them
+    town.deaf.add("m")
+    town.tick(HEARTBEAT_TICKS)
+    assert clone.is_full
+    town.deaf.clear()
+    town.tick(2 * HEARTBEAT_TICKS)
+    assert clone.is_idle and not clone.is_full
+    assert clone._writer._octets == 0 == clone._writer._producer.octets
+    assert town.get("m", "z") == "y" * 1000
 
 
 def test_contents_for_clones_that_never_say_that_they_have_theirs_are_bounded(monkeypatch):
