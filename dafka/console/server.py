@@ -62,6 +62,11 @@ class _Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         """Never: the body of a request that asks for another protocol ends where every body ends."""
         return False
 
+    def finalize_headers(self) -> None:
+        super().finalize_headers()
+        if self.command == "HEAD":  # without a body there is no last chunk of one
+            self.response_use_chunked = False
+
     def run_application(self) -> None:
         try:
             super().run_application()

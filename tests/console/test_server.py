@@ -43,6 +43,15 @@ def test_requests_that_are_clear_are_answered_and_the_next_one_too(local, head):
     assert answers_to(local, head + _GET).count(b" 200 OK\r\n") == 2
 
 
+def test_the_head_of_a_stream_has_no_body(local, shared):
+    topic = f"t-{uuid4()}"
+    shared.create_topic(topic, 1)
+    head = f"HEAD /api/topics/{topic}/follow HTTP/1.1\r\nHost: HOST\r\n\r\n"
+    answers = answers_to(local, head * (limits.STREAMS + 1) + _GET)
+    assert answers.count(b"HTTP/1.1 200 OK\r\n") == limits.STREAMS + 2
+    assert b"\r\n\r\n0\r\n" not in answers
+
+
 def test_a_request_for_another_protocol_hides_no_second_one(local):
     """Its body is read once: the next request is not taken for more of it."""
     hidden = "POST /api/topics HTTP/1.1\r\nHost: HOST\r\nX-Padding: "
