@@ -44,6 +44,7 @@ def test_the_document_has_a_row_for_each_section() -> None:
 
 @pytest.mark.parametrize(("section", "file"), rows(), ids=SECTIONS)
 def test_the_tests_of_a_section_carry_its_name(section: str, file: Path) -> None:
+    assert file.stem == "test_" + re.sub("[ -]", "_", section.lower())
     tree = ast.parse(file.read_text())
     assert f'"{section}"' in (ast.get_docstring(tree) or "")
     tests = [
