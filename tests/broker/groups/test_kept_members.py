@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from broker.clients import Client
 from kafka.errors import IllegalGenerationError, UnknownMemberIdError
+from timing import until
 
 from dafka.broker.groups.kept_members import MEMBERS, WHOLE, key_of
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
@@ -126,6 +127,19 @@ def test_partitions_that_came_while_the_broker_was_down_are_assigned(life):
     life.call("create_partitions", {"t": 6})
     life.again()
     assert sum(map(len, life.consumer("x", epoch).assignment.values())) == 6
+
+
+def test_an_expression_matches_after_a_restart_what_its_member_may_see(life):
+    seen: dict[str, Any] = {"topics": (), "regex": "t.*", "may_see": lambda names: set(names) - {"t3"}}
+    epoch = life.consumer("x", 0, **seen).member_epoch
+    life.client.create("t2", 2)
+    life.again()
+    life.client.create("t3", 2)
+    life.client.create("t4", 1)
+    answer = until(
+        lambda: (told := life.consumer("x", epoch, may_see=seen["may_see"])).assignment and told, seconds=10
+    )
+    assert sum(map(len, answer.assignment.values())) == 7
 
 
 def test_sessions_begin_anew_and_end(life):

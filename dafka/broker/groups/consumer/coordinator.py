@@ -85,6 +85,8 @@ class ConsumerGroups(ConsumerGroupInterface):
         self, name: str, group: ConsumerGroup, whole: SavedGroup, members: Sequence[SavedMember]
     ) -> Iterator[None]:
         session = self._seconds(name, "consumer.session.timeout.ms")
+        if whole.resolved:
+            self._matched[group] = _Matched(NEVER)  # until members say again what they may see
         return restoring(self._groups.clock(), group, session, whole, members)
 
     # -- heartbeats -----------------------------------------------------------------------------
@@ -156,13 +158,21 @@ class ConsumerGroups(ConsumerGroupInterface):
         return frozenset(found if may_see is None else may_see(found))
 
     def _note_pattern(self, group: ConsumerGroup, request: ConsumerHeartbeat, version: int) -> None:
-        """Note an expression that was matched for the topics of that version, or later ones."""
+        """Note an expression that was matched for the topics of that version, or later ones.
+
+        After a restart it was not: then the first heartbeat of a member that has it says what it may see.
+        """
         if request.regex:
             known = self._matched.setdefault(group, _Matched(version))
             known.version = min(known.version, version)
             known.may_see[request.regex] = request.may_see
             if len(known.may_see) > len(group.resolved):
                 known.forget_others(group.resolved)
+        elif (found := self._matched.get(group)) is not None:
+            member = group.members.get(request.member_id)
+            if member is not None and member.regex in group.resolved and member.regex not in found.may_see:
+                found.version = NEVER
+                found.may_see[member.regex] = request.may_see
 
     def _refresh(self, name: str, group: ConsumerGroup) -> None:
         """Match the expressions of a group again if there are other topics than when that was last done."""
@@ -171,7 +181,7 @@ class ConsumerGroups(ConsumerGroupInterface):
             return
         if not group.resolved:
             del self._matched[group]
-        elif known.version != self._topics.version and not known.busy:
+        elif known.may_see and known.version != self._topics.version and not known.busy:
             known.busy = True
             self._hub.spawn(self._match_again, name, group, known)
 
@@ -179,7 +189,7 @@ class ConsumerGroups(ConsumerGroupInterface):
         try:
             known.version = self._topics.version  # an older match that ends meanwhile sets it back
             known.forget_others(group.resolved)
-            found = {regex: self._match(regex, known.may_see.get(regex)) for regex in list(group.resolved)}
+            found = {regex: self._match(regex, may_see) for regex, may_see in list(known.may_see.items())}
             for _ in Pace().over(group.resolving(found), every=1):
                 pass
             self._groups.changed(name, group)
