@@ -258,18 +258,23 @@ class Repository:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         with open(os.open(path, flags, 0o600), "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # let go of when the file is closed
-            text = file.read(20).strip() or b"0"
-            if len(text) > 6 or not text.isdigit():
-                raise BackupDamagedError(
-                    f"{path} is damaged: it has the number of restores; write one into it that is higher, "
-                    "such as 1000"
-                )
-            number = max(int(text), after) + 1
+            number = max(_restores(path, file.read(20)), after) + 1
             file.seek(0)
             file.write(b"%d\n" % number)
+            file.truncate()
             file.flush()
             os.fsync(file.fileno())
+        sync(self.folder)  # the file may be new
         return number
+
+    def last_timeline(self) -> int:
+        """The number that the last restore has noted; 0 if there is none, or if it cannot be read."""
+        path = self.path(RESTORES)
+        try:
+            with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), "rb") as file:
+                return _restores(path, file.read(20))
+        except OSError:
+            return 0
 
     def free_bytes(self) -> int:
         return shutil.disk_usage(self.folder).free
@@ -318,6 +323,16 @@ def _write_new(path: str, content: bytes) -> None:
 
 def _digest(inner: object) -> str:
     return hashlib.sha256(json.dumps(inner, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _restores(path: str, content: bytes) -> int:
+    """The number in the file ``restores``. Raises BackupDamagedError."""
+    text = content.strip() or b"0"
+    if len(text) > 6 or not text.isdigit():
+        raise BackupDamagedError(
+            f"{path} is damaged: it has the number of restores; write a higher one into it, such as 1000"
+        )
+    return int(text)
 
 
 def _newer(path: str, what: str) -> str:

@@ -158,7 +158,7 @@ def _begin_timeline(repository: Repository, manifest: Manifest, say: Callable[[s
             f"it cannot be noted in {repository.folder} that this is a restore ({error.strerror}): the next "
             "one gets the same leader epochs, so let no client use both"
         )
-        return manifest.timeline + 1
+        return max(repository.last_timeline(), manifest.timeline) + 1
 
 
 def _is_there(path: str, size: int, checksum: int) -> bool:

@@ -86,6 +86,8 @@ def test_restores_at_once_have_numbers_of_their_own(data: str, folder: str) -> N
     with ThreadPoolExecutor(8) as pool:
         numbers = list(pool.map(lambda _: repository.begin_timeline(0), range(40)))
     assert sorted(numbers) == list(range(1, 41))
+    (Path(folder) / RESTORES).write_text("000100\n")
+    assert [repository.begin_timeline(0) for _ in range(2)] == [101, 102], "a person's number"
     (Path(folder) / RESTORES).write_text("many")
     with pytest.raises(BackupDamagedError, match="the number of restores"):
         repository.begin_timeline(0)
@@ -95,6 +97,8 @@ def test_backups_that_can_only_be_read_are_restored_and_it_is_told(
     data: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(data, folder)
+    for number in (1, 2):
+        restore(folder, str(tmp_path / f"before{number}"))
 
     def refuse(self: Repository, after: int) -> int:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
@@ -102,7 +106,7 @@ def test_backups_that_can_only_be_read_are_restored_and_it_is_told(
     monkeypatch.setattr(Repository, "begin_timeline", refuse)
     said: list[str] = []
     restore(folder, str(tmp_path / "target"), say=said.append)
-    assert boot.restored_ahead(str(tmp_path / "target")) == 1
+    assert boot.restored_ahead(str(tmp_path / "target")) == 3, "above those that were counted"
     assert len(said) == 1 and "let no client use both" in said[0]
 
 

@@ -41,6 +41,7 @@ NO_TEST = {
     "dafka/broker/interface/topics.py": VALUES,
     "dafka/broker/interface/transactions.py": VALUES,
     "dafka/broker/server/context.py": "plain values",
+    "dafka/__main__.py": "a call of the command",
     "dafka/cli/__main__.py": "a call of the command",
     "dafka/commit/rows.py": "the name of a type",
     "dafka/hub/clock.py": "two functions of the system; tests/testing/test_clock.py gives a broker others",
