@@ -12,6 +12,7 @@ from kafka.errors import (
     CoordinatorNotAvailableError,
     FencedMemberEpochError,
     GroupMaxSizeReachedError,
+    UnreleasedInstanceIdError,
 )
 from timing import until
 
@@ -141,6 +142,26 @@ def test_a_fenced_member_waits_for_its_program_and_joins_again(fake, begin):
     until(lambda: session.epoch == 5)
     assert (fake.asked[seen].member_epoch, fake.asked[seen].owned) == (0, {})
     assert fake.asked[seen].member_id == fake.asked[0].member_id
+
+
+def test_a_fenced_static_member_gives_its_own_place_up_and_joins_again(fake, begin):
+    session = begin(group_instance_id="i")
+    until(lambda: session.epoch == 1)
+    fake.answers.append(ConsumerHeartbeatAnswer(FencedMemberEpochError))
+    until(lambda: session.lost)
+    seen = len(fake.asked)
+    fake.answers.append(ConsumerHeartbeatAnswer(UnreleasedInstanceIdError))
+    session.rejoin()
+    until(lambda: session.epoch == 1)
+    assert [one.member_epoch for one in fake.asked[seen : seen + 3]] == [0, -2, 0]
+    assert {one.member_id for one in fake.asked} == {session.member_id} and session.failure is None
+
+
+def test_a_place_that_is_another_members_is_not_given_up(fake, begin):
+    fake.answers.append(ConsumerHeartbeatAnswer(UnreleasedInstanceIdError))
+    session = begin(group_instance_id="i")
+    until(lambda: isinstance(session.failure, UnreleasedInstanceIdError))
+    assert [one.member_epoch for one in fake.asked] == [0]
 
 
 def test_a_refused_commit_of_the_epoch_loses_the_membership_and_an_older_one_does_not(fake, begin):
