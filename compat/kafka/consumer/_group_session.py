@@ -181,7 +181,6 @@ class Session(GroupSession):
                 protocols,
                 self.instance_id,
                 self._client_id,
-                "/127.0.0.1",
                 require_known_member=True,
             )
             began = monotonic()

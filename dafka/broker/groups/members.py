@@ -20,6 +20,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription, Consu
 
 from dafka.broker.groups.kept_rows import SavedClassic
 from dafka.broker.interface.groups import (
+    IN_PROCESS,
     NO_MEMBER,
     Error,
     Joined,
@@ -66,7 +67,7 @@ class Member:
             self.member_id,
             request.instance_id,
             request.client_id,
-            request.client_host,
+            request.client_host or IN_PROCESS,
             self.metadata(protocol) if settled else b"",
             self.assignment if settled else b"",
         )

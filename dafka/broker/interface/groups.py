@@ -23,6 +23,7 @@ Error = type[BrokerResponseError]
 
 NO_GENERATION = -1
 NO_MEMBER = ""
+IN_PROCESS = "/127.0.0.1"  # the host of members in the broker's own process, for those who look at a group
 
 
 class GroupType(str, Enum):
@@ -49,7 +50,8 @@ class JoinRequest(NamedTuple):
     long the others wait for it when the group rebalances. ``require_known_member``: a new member gets its id
     with MemberIdRequiredError and joins again with it (JoinGroup version 4 and up). ``can_skip_assignment``:
     the member knows ``Joined.skip_assignment`` (version 9). ``knows_partitions``: of the topics that it
-    reads, so that it can assign them at once if it leads.
+    reads, so that it can assign them at once if it leads. ``client_host``: empty for a client in the broker's
+    own process, with which it ends; its group is told :data:`IN_PROCESS`.
     """
 
     member_id: str

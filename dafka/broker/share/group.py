@@ -17,7 +17,7 @@ from dafka.broker.groups.modern.assignment import NOTHING, Assignment
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH, ModernMember
 from dafka.broker.groups.modern.partitions import PartitionGroup
 from dafka.broker.groups.modern.topics import Topics
-from dafka.broker.interface.groups import Error, GroupType, TopicPartition
+from dafka.broker.interface.groups import IN_PROCESS, Error, GroupType, TopicPartition
 from dafka.broker.interface.share import (
     ShareGroupDescription,
     ShareHeartbeat,
@@ -182,7 +182,7 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
                 member.rack,
                 member.epoch,
                 member.client_id,
-                member.client_host,
+                member.client_host or IN_PROCESS,
                 sorted(member.topics),
                 member.told,
             )

@@ -125,6 +125,7 @@ def test_each_record_is_processed_once_although_the_process_is_killed_again_and_
         assert child.wait() == -signal.SIGKILL
     # The rest without a kill, in this process.
     with TestBroker(tmp_path) as broker:
+        assert broker.members("g") == []  # they ended with the process, and nobody waits for their sessions
         servers = broker.bootstrap_servers
         consumer = KafkaConsumer(
             "in",

@@ -48,7 +48,7 @@ from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from dafka.broker.groups.modern.partitions import PartitionGroup
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerMember, Partitions
-from dafka.broker.interface.groups import GroupType, JoinRequest
+from dafka.broker.interface.groups import IN_PROCESS, GroupType, JoinRequest
 from dafka.broker.limits import ASSIGNED_AT_ONCE
 
 _NO_TOPICS: frozenset[str] = frozenset()
@@ -406,7 +406,7 @@ class ConsumerGroup(PartitionGroup[Member]):
                 one.rack,
                 one.epoch,
                 one.client_id,
-                one.client_host,
+                one.client_host or IN_PROCESS,
                 sorted(one.names),
                 one.regex,
                 one.assigned,

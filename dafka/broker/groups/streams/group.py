@@ -46,7 +46,7 @@ from dafka.broker.groups.streams.tasks import (
     split,
 )
 from dafka.broker.groups.streams.topology import normal, readers, required_topics
-from dafka.broker.interface.groups import GroupType
+from dafka.broker.interface.groups import IN_PROCESS, GroupType
 from dafka.broker.interface.streams_groups import (
     EndpointPartitions,
     InternalTopic,
@@ -420,7 +420,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
                 one.epoch,
                 one.rack,
                 one.client_id,
-                one.client_host,
+                one.client_host or IN_PROCESS,
                 one.topology_epoch,
                 one.process_id,
                 one.endpoint,
