@@ -5,16 +5,16 @@ behind them in the broker's metadata and cannot be written to.
 
 kafka-python's ``DefaultPartitioner`` (exactly that class) is carried out here instead of being called,
 because it sorts the partitions and hashes the key for every record: the outcome is the same, murmur2 of
-the key, or any partition if there is no key: all are dealt in a random order, and then again, because a
-random number for each record would cost a tenth of ``send``. A limited number of keys is remembered with
-their partitions. Every other partitioner is called with a :class:`ClusterView`.
+the key, or any partition if there is no key; these are drawn some at a time, because a call for each record
+would cost a tenth of ``send``. A limited number of keys is remembered with their partitions. Every other
+partitioner is called with a :class:`ClusterView`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import cycle
-from random import sample
+from itertools import repeat
+from random import choices
 from typing import Any
 
 from kafka.partitioner import murmur2
@@ -22,7 +22,7 @@ from kafka.structs import TopicPartition
 
 from compat.kafka.producer._batches import PartitionQueue
 
-DEALT = 64  # queues or more that are dealt to records without a key before the order repeats
+DRAWN = 64  # queues at a time, for records without a key
 REMEMBERED_KEYS = 16_384  # keys of one topic whose partition is remembered
 REMEMBERED_KEY_SIZE = 256  # octets of the longest of them
 
@@ -30,18 +30,26 @@ REMEMBERED_KEY_SIZE = 256  # octets of the longest of them
 class Topic:
     """One topic as of the last metadata: the queues of its partitions, in their order."""
 
-    __slots__ = ("_by_key", "any_queue", "by_number", "count", "queue_of_key", "queues")
+    __slots__ = ("_by_key", "_drawn", "any_queue", "by_number", "count", "queue_of_key", "queues")
 
     def __init__(self, queues: list[PartitionQueue]) -> None:
         self.queues = queues
         self.count = len(queues)
         self.by_number = {queue.partition.partition: queue for queue in queues}
-        dealt: list[PartitionQueue] = []
-        while queues and len(dealt) < DEALT:
-            dealt += sample(queues, self.count)
-        self.any_queue: Callable[[], PartitionQueue] = cycle(dealt).__next__
+        self._drawn: list[PartitionQueue] = []
+        self.any_queue: Callable[[], PartitionQueue] = self._drawn.pop
+        """One at random; IndexError if :meth:`draw` has to be asked."""
+        if self.count == 1:
+            self.any_queue = repeat(queues[0]).__next__
         self._by_key: dict[bytes, PartitionQueue] = {}
         self.queue_of_key: Callable[[bytes], PartitionQueue | None] = self._by_key.get
+
+    def draw(self) -> PartitionQueue:
+        """A queue at random, and some more for :attr:`any_queue`; there has to be one."""
+        drawn = choices(self.queues, k=DRAWN)
+        queue = drawn.pop()
+        self._drawn.extend(drawn)
+        return queue
 
     def hash_key(self, key: bytes) -> PartitionQueue:
         """The queue for a key that :attr:`queue_of_key` does not know yet."""

@@ -187,7 +187,10 @@ class KafkaProducer:
                 return failed_future(topic, partition, error, (key_size, value_size, header_size))
         if partition is None and self._partitions_itself:
             if key_bytes is None:
-                queue = known.any_queue()
+                try:
+                    queue = known.any_queue()
+                except IndexError:
+                    queue = known.draw()
             else:
                 queue = known.queue_of_key(key_bytes) or known.hash_key(key_bytes)
         else:

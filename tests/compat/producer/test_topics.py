@@ -117,6 +117,22 @@ def test_keys_are_remembered_up_to_a_number_and_a_size(
     assert topic.queue_of_key(b"x" * (_topics.REMEMBERED_KEY_SIZE + 1)) is None
 
 
+@pytest.mark.parametrize("partitions", [1, 2, 64])
+def test_partitions_of_records_without_a_key_have_no_pattern(topics: Topics, partitions: int) -> None:
+    """One that alternates between two kinds of records sends neither to some of the partitions only."""
+    topics.update_from(metadata(t=[(number, True) for number in range(partitions)]), ["t"])
+    topic = topics["t"]
+
+    def one() -> int:
+        try:
+            return topic.any_queue().partition.partition
+        except IndexError:
+            return topic.draw().partition.partition
+
+    chosen = [one() for _ in range(40 * partitions)]
+    assert set(chosen[::2]) == set(chosen[1::2]) == set(range(partitions))
+
+
 def test_a_partitioner_sees_topics_partitions_and_leaders(topics: Topics) -> None:
     topics.update_from(metadata(t=[(0, True), (1, True)]), ["t"])
     view = ClusterView(topics)
