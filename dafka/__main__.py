@@ -2,4 +2,5 @@
 
 from dafka.cli import main
 
-main(prog_name="dafka")
+if __name__ == "__main__":
+    main(prog_name="dafka")
