@@ -121,7 +121,9 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
             return ShareHeartbeatAnswer(None, None, beat.member_id, LEAVE_EPOCH)
         member = self.member(beat.member_id)
         target = self.target_of(member)
-        told = target if beat.member_epoch == JOIN_EPOCH or target != member.told else None
+        # With an older epoch it has not got its last answer; after an error, clients say all again.
+        is_unsure = beat.member_epoch != member.epoch or beat.topics is not None
+        told = target if is_unsure or beat.member_epoch == JOIN_EPOCH or target != member.told else None
         member.told = target
         member.advance(self.assignment_epoch)
         self.mark(member)
