@@ -218,6 +218,7 @@ class Broker:
         """The broker's metrics, as names and numbers: its node on the mesh, its listener, and its servers for
         ZeroMQ programs. See :mod:`dafka.mesh.metrics`."""
         state = self._state()
+        _ = state.core.node  # has it join the mesh, and load what that takes in this thread
         listener = {} if state.listener is None else state.listener.metrics()
         zper = {} if state.zper is None else state.zper.metrics()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
 import sys
 import textwrap
 
@@ -201,3 +202,24 @@ def test_its_metrics_count_the_records_of_clients_and_nothing_twice():
         stored = client.fetch("t").batches
     assert metrics["records_in"] == 3
     assert metrics["bytes_in"] == sum(map(len, stored))
+
+
+def test_the_first_look_at_its_metrics_loads_the_mesh_outside_the_hub():
+    """ZeroMQ and the mesh take some 100 ms: every client would wait for them."""
+    program = """
+        import sys, tempfile, threading
+        from dafka import Broker
+
+        class Threads:
+            loaded = {}
+            def find_spec(self, name, path=None, target=None):
+                self.loaded.setdefault(name, threading.current_thread() is threading.main_thread())
+
+        with tempfile.TemporaryDirectory() as folder, Broker(folder) as broker:
+            sys.meta_path.insert(0, Threads())
+            broker.metrics()
+        print(Threads.loaded["dafka.broker.records.node"])
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True)  # a forked one has all modules
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr

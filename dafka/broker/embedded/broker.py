@@ -315,6 +315,9 @@ class EmbeddedBroker(EmbeddedCalls):
     @property
     def node(self) -> BrokerNode:
         """Its node on the mesh, which it joins now at the latest. From any thread; raises OSError."""
+        # Imported in the caller's thread: loading ZeroMQ takes some 100 ms, too long for a turn of the hub.
+        import dafka.broker.records.node  # noqa: F401
+
         return self.hub.run(self._presence.join)
 
     @property
