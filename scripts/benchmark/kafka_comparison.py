@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import broker_costs
 import kafka_clients as clients
+import kafka_groups as groups
 from kafka_servers import SERVERS, Server
 from line import microseconds
 from lines import megabytes, milliseconds, rate
@@ -37,6 +38,7 @@ SIZES = {"100 bytes": (100, 400_000, 60_000), "1 kB": (1000, 150_000, 40_000)}
 COST_SIZES = {"100 bytes": (100, 2_000_000), "1 kB": (1000, 500_000), "10 kB": (10_000, 50_000)}
 PARTITIONS = {"one partition": 1, "six": 6}
 ROUND_TRIPS = 1000
+MEMBERS = 100  # of a large group
 HEADERS = ["", OURS, THEIRS, "ratio", "wanted", ""]
 
 
@@ -166,6 +168,7 @@ def _lines() -> list[Line]:
         Line("a new group's first record", milliseconds, _measured(clients.group_start), False, least=30),
         Line("memory after all of this", megabytes, Server.resident_memory, higher=False, least=4),
     ]
+    lines += _groups()
     lines += _costs()
     octets, count, _ = SIZES["100 bytes"]
     options = {"size": octets, "partitions": 6, "count": count}
@@ -180,28 +183,49 @@ def _lines() -> list[Line]:
     return lines
 
 
+def _groups() -> list[Line]:
+    """Large groups that rebalance, by each protocol, and topics that are queues."""
+    lines = []
+    for protocol in ("consumer", "classic"):
+        figures = _together(groups.rebalance, protocol=protocol, members=MEMBERS, partitions=1000)
+        name = f"{MEMBERS} members ({protocol} protocol), 1000 partitions: one more joins"
+        lines.append(Line(name, milliseconds, _at(figures, 0), higher=False))
+        name = f"the same: a partition has no reader meanwhile, mean ({protocol} protocol)"
+        lines.append(Line(name, milliseconds, _at(figures, 1), higher=False))
+    octets, count, _ = SIZES["100 bytes"]
+    queue = _measured(groups.share, size=octets, count=count)
+    lines.append(Line("share group, confluent-kafka, 100 bytes, one member", rate, queue))
+    return lines
+
+
 def _costs() -> list[Line]:
     """The broker's processor time; the clients' is not in it."""
 
-    def of_broker(program: Callable[..., Figures], **options: object) -> Callable[[Server], Figures]:
-        @lru_cache(maxsize=1)
-        def figures(server: Server) -> Figures:
-            return run(partial(program, servers=server.servers, pid=server.pid, **options))
-
-        return figures
-
     lines = []
     for size, (octets, count) in COST_SIZES.items():
-        figures = of_broker(broker_costs.records, size=octets, count=count)
+        figures = _together(broker_costs.records, with_pid=True, size=octets, count=count)
         for verb, position, least in (("produced", 0, 2.0), ("consumed", 1, 1.0)):
             name = f"the broker's processor seconds for each GB {verb}, {size}"
             figure = _at(figures, position)
             lines.append(Line(name, "{:.2f} s".format, figure, higher=False, least=least))
     for partitions, count in ((1, 1000), (50, 1000)):
-        figures = of_broker(broker_costs.waiting_fetches, partitions=partitions, clients=count)
+        figures = _together(broker_costs.waiting_fetches, with_pid=True, partitions=partitions, clients=count)
         name = f"the broker's processor time for a fetch that waits in vain, partitions: {partitions}"
         lines.append(Line(name, microseconds, _at(figures, 0), higher=False, least=1))
     return lines
+
+
+def _together(
+    program: Callable[..., Figures], with_pid: bool = False, **options: object
+) -> Callable[[Server], Figures]:
+    """The figures of one measurement; several lines may ask for them, it is run once for each broker."""
+
+    @lru_cache(maxsize=1)
+    def figures(server: Server) -> Figures:
+        pid = {"pid": server.pid} if with_pid else {}
+        return run(partial(program, servers=server.servers, **pid, **options))
+
+    return figures
 
 
 def _at(figures: Callable[[Server], Figures], position: int) -> Figure:
