@@ -16,14 +16,17 @@ _MORE = 0x80
 def marked(payload: bytes) -> bytes | None:
     """The same value with the mark. None if it has no number of elements: a plain number, an address, ..."""
     end = _end_of_count(payload)
-    if end is None or is_marked(payload):
-        return None if end is None else payload
+    if end is None or not has_room(payload):
+        return None
+    if is_marked(payload):
+        return payload
     return payload[: end - 1] + bytes((payload[end - 1] | _MORE, 0)) + payload[end:]
 
 
 def has_room(payload: bytes) -> bool:
-    """Whether a value takes a mark."""
-    return _end_of_count(payload) is not None
+    """Whether a value takes a mark, or has it. A count of five octets is as long as one can be."""
+    end = _end_of_count(payload)
+    return end is not None and (end < 6 or payload[end - 1] == 0)
 
 
 def is_marked(payload: bytes) -> bool:
