@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from log.messages import batch
 
-from dafka.log import AppendError, Log, LogWriteError, compact, compaction, storage
+from dafka.log import AppendError, Log, LogWriteError, StoredBatches, compact, compaction, reader, storage
 from dafka.log.limits import COMPACTION_GAP, FILE_BYTES
 from dafka.log.values import ValueDisk
 from dafka.log.verify import verify
@@ -103,6 +103,9 @@ class LogMachine(RuleBasedStateMachine):
         self.files.start()
         self.gaps = patch.object(compaction, "COMPACTION_GAP")
         self.gaps.start()
+        self.sent_from = patch.object(reader, "FILE_BYTES")
+        self.sent_from.start()
+        self.sending: list[tuple[list[bytes | StoredBatches], bytes]] = []
 
     def teardown(self) -> None:
         try:
@@ -110,9 +113,12 @@ class LogMachine(RuleBasedStateMachine):
                 self.log.close()
                 *_, seen = verify(self.folder)
                 assert seen.damages == []
+            self.send_the_rest()
+            assert StoredBatches.opened == 0
         finally:
             self.files.stop()
             self.gaps.stop()
+            self.sent_from.stop()
             shutil.rmtree(self.folder)
 
     @initialize(
@@ -121,7 +127,7 @@ class LogMachine(RuleBasedStateMachine):
         gap=st.sampled_from((1, 3, COMPACTION_GAP)),
     )
     def begin(self, tail_bytes: int, file_bytes: int, gap: int) -> None:
-        storage._FILES_FROM["process"] = file_bytes
+        storage._FILES_FROM["process"] = reader.FILE_BYTES = file_bytes
         compaction.COMPACTION_GAP = self.gap = gap
         self.open(tail_bytes)
 
@@ -273,6 +279,38 @@ class LogMachine(RuleBasedStateMachine):
                 break
             expected.append((base, time, content))
         assert found == expected
+
+    @rule(number=st.sampled_from((1, 3, 5)), data=st.data(), max_bytes=st.sampled_from((0, 300, 20_000)))
+    def read_stored(self, number: int, data: Any, max_bytes: int) -> None:
+        """What it gives is sent later, whatever has become of the log by then."""
+        assert self.log is not None
+        model = self.models[number]
+        offset = data.draw(st.integers(0, model.next_offset + 1))
+        end = data.draw(st.integers(offset, model.next_offset + 1) | st.just(2**62))
+        found, behind = self.log.read_stored(self.partition(number), offset, end=end, max_bytes=max_bytes)
+        expected: list[bytes] = []
+        expected_behind = offset
+        for _, base, next_offset, _, content in model.rows:
+            if next_offset <= offset:
+                continue
+            if base >= end or (expected and sum(map(len, expected)) + len(content) > max_bytes):
+                break
+            expected.append(content)
+            expected_behind = next_offset
+        assert sum(map(len, found)) == sum(map(len, expected))
+        if expected:
+            assert behind == expected_behind
+        self.sending.append((found, b"".join(expected)))
+
+    @rule()
+    def send_the_rest(self) -> None:
+        for found, expected in self.sending:
+            octets = [run.read() if isinstance(run, StoredBatches) else run for run in found]
+            assert b"".join(octets) == expected
+            for run in found:
+                if isinstance(run, StoredBatches):
+                    run.close()
+        self.sending.clear()
 
     @rule(number=NUMBERS, data=st.data())
     def find_a_timestamp(self, number: int, data: Any) -> None:

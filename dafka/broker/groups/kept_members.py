@@ -5,7 +5,7 @@ again; their sessions begin anew. Here a group's own row, under its name alone, 
 and that of a member what the member has said and what it has been given. Rows are written when that changes,
 which heartbeats hardly ever do; all that changes meanwhile is one commit. What a member is told is answered
 when it is on the disk (:meth:`KeptMembers.wait`), so that nobody has a partition of which the broker knows
-nothing after a crash.
+nothing after a crash. A group that is written in pieces has its own row again when they are all of one state.
 
 Clients in the broker's own process end with it: their members are not kept (``client_host`` is empty).
 
@@ -118,6 +118,7 @@ class KeptMembers:
                 self._hub.spawn(self._write_in_pieces, name, known)
             return
         rows = self._rows(name, known, ids)
+        rows.update(self._own_row(name, known, is_whole=True))
         if rows:
             known.asked += 1
             self._put(name, known, rows, known.asked)
@@ -132,31 +133,39 @@ class KeptMembers:
                 known.changes.wait()
 
     def _rows(self, name: str, known: _Written, ids: Iterable[str]) -> Rows:
-        """The rows of these members that are not as they were written, and of the group."""
+        """The rows of these members that are not as they were written."""
         group = known.group
         assert group is not None
-        form = self.formats[group.type]
+        encode = self.formats[group.type].member
         rows: Rows = {}
-
-        def look(which: str, saved: Saved | None, encode: Callable[[Any], Row]) -> None:
-            before = known.too_large.get(which, known.rows.get(which))
-            if saved == before and type(saved) is type(before):
-                return
-            known.too_large.pop(which, None)
-            row = None if saved is None else [group.type.value, *encode(saved)]
-            if saved is not None and len(json.dumps(row)) > KEPT_MEMBER_OCTETS:
-                known.too_large[which], saved, row = saved, None, None
-            if saved is not None:
-                known.rows[which] = saved
-            elif known.rows.pop(which, None) is None:
-                return
-            rows[MEMBERS, key_of(name, which)] = row
-
         for member_id in ids:
-            look(member_id, group.saved_member(member_id), form.member)
-        has_members = len(known.rows) > (WHOLE in known.rows)
-        look(WHOLE, group.saved_whole() if has_members else None, form.whole)
+            rows.update(self._row(name, known, member_id, group.saved_member(member_id), encode))
         return rows
+
+    def _own_row(self, name: str, known: _Written, *, is_whole: bool) -> Rows:
+        """The row of the group, if it is not as it was written; there is none unless ``is_whole``."""
+        group = known.group
+        assert group is not None
+        has_members = len(known.rows) > (WHOLE in known.rows)
+        saved = group.saved_whole() if has_members and is_whole else None
+        return self._row(name, known, WHOLE, saved, self.formats[group.type].whole)
+
+    def _row(
+        self, name: str, known: _Written, which: str, saved: Saved | None, encode: Callable[[Any], Row]
+    ) -> Rows:
+        before = known.too_large.get(which, known.rows.get(which))
+        if saved == before and type(saved) is type(before):
+            return {}
+        assert known.group is not None
+        known.too_large.pop(which, None)
+        row = None if saved is None else [known.group.type.value, *encode(saved)]
+        if saved is not None and len(json.dumps(row)) > KEPT_MEMBER_OCTETS:
+            known.too_large[which], saved, row = saved, None, None
+        if saved is not None:
+            known.rows[which] = saved
+        elif known.rows.pop(which, None) is None:
+            return {}
+        return {(MEMBERS, key_of(name, which)): row}
 
     def _put(self, name: str, known: _Written, rows: Rows, number: int) -> None:
         def done(error: Exception | None) -> None:
@@ -177,6 +186,8 @@ class KeptMembers:
             )
 
     def _write_in_pieces(self, name: str, known: _Written) -> None:
+        """Write what is to be written later. As long as that is of several states of the group, its own row
+        is not there: after a crash members join again, and do not go on with parts of two assignments."""
         pace = Pace()
         try:
             while known.later:
@@ -187,9 +198,12 @@ class KeptMembers:
                         break
                     rows.update(self._rows(name, known, [member_id]))
                     if len(rows) >= KEPT_MEMBERS_IN_A_ROUND:
+                        rows.update(self._own_row(name, known, is_whole=False))
                         self._writer.put_and_wait(rows)
                         rows = {}
                     pace.rest()
+                if known.group is not None:
+                    rows.update(self._own_row(name, known, is_whole=not known.later))
                 if rows:
                     self._writer.put_and_wait(rows)
                 known.done = max(known.done, number)

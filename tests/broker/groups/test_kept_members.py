@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from typing import Any
 
+import gevent
 import pytest
 from broker.clients import Client
+from broker.groups.restarts import Disk
 from kafka.errors import IllegalGenerationError, UnknownMemberIdError
 from timing import until
 
+from dafka.broker.groups import kept_members
+from dafka.broker.groups.generation import State
+from dafka.broker.groups.group import Group
 from dafka.broker.groups.kept_members import MEMBERS, WHOLE, key_of
+from dafka.broker.groups.kept_rows import CLASSIC
+from dafka.broker.groups.restoring import restoring
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface.broker import JoinRequest
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
-from dafka.broker.interface.groups import LeavingMember
+from dafka.broker.interface.groups import GroupType, LeavingMember
 from dafka.broker.interface.share import ShareHeartbeat
 from dafka.broker.interface.streams_groups import StreamsHeartbeat, Subtopology, Topology
 from dafka.testing import TestBroker
@@ -265,3 +273,65 @@ def test_a_large_group_is_written_in_pieces(life):
     life.again()
     group = life.call("describe_consumer_groups", ["g"])["g"]
     assert len(group.members) == 130
+
+
+class SlowDisk(Disk):
+    """Others run during each commit; what is there behind it is kept."""
+
+    def __init__(self) -> None:
+        super().__init__({GroupType.CLASSIC: CLASSIC})
+        self.states: list[dict[str, str]] = []
+
+    def put_and_wait(self, rows: Any) -> None:
+        self.put(rows)
+        self.states.append(dict(self.rows))
+        gevent.sleep(0)
+
+
+def begin_generation(group: Group) -> None:
+    """All members join again, and are assigned the number of their generation."""
+
+    def nobody(answer: Any) -> None:
+        pass
+
+    for name in list(group.members):
+        metadata = b"%d" % group.generation
+        request = JoinRequest(name, 30.0, 60.0, "consumer", [("range", metadata)], None, "c", HOST)
+        group.join(0.0, request, nobody)
+    generation = group.generation
+    assigned = dict.fromkeys(group.members, b"%d" % generation)
+    for name in list(group.members):
+        given = assigned if name == group.leader else {}
+        group.sync(0.0, generation, name, None, None, None, given, nobody)
+    assert group.state is State.STABLE
+
+
+@pytest.mark.parametrize("pauses", range(4))
+def test_a_crash_between_the_pieces_of_a_group_leaves_no_parts_of_two_assignments(monkeypatch, pauses):
+    monkeypatch.setattr(kept_members, "KEPT_MEMBERS_AT_ONCE", 2)
+    monkeypatch.setattr(kept_members, "KEPT_MEMBERS_IN_A_ROUND", 3)
+    disk = SlowDisk()
+    disk.members._hub = gevent  # type: ignore[assignment]  # it spawns
+    group = Group(0.0)
+    for number in range(7):
+        request = JoinRequest("", 30.0, 60.0, "consumer", [("range", b"")], f"i{number}", "c", HOST)
+        group.join(0.0, request, lambda answer: None)
+    group.tick(100.0)
+    for _ in range(4):
+        begin_generation(group)
+        disk.members.note("g", group)
+        for _ in range(pauses):
+            gevent.sleep(0)
+    disk.members.wait("g")
+    settled = set()
+    for rows in list(disk.states):
+        disk.rows = rows
+        disk.begin()
+        for _, _, whole, members in disk.members.stored():
+            found = Group(0.0)
+            deque(restoring(0.0, found, whole, members), 0)
+            if found.state is State.STABLE:
+                assigned = {one.assignment for one in found.members.values()}
+                assert assigned == {b"%d" % found.generation}
+                settled.add(found.generation)
+    assert group.generation in settled
