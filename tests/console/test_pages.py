@@ -7,7 +7,9 @@ import json
 import os
 import re
 import threading
+import time
 from contextlib import contextmanager
+from datetime import datetime
 from uuid import uuid4
 
 import gevent
@@ -65,6 +67,10 @@ def test_a_topic_is_created_changed_and_deleted(page, shared):
     page.get_by_label("Value").fill("soon")
     page.get_by_role("button", name="Set", exact=True).click()
     expect(page.get_by_role("status").get_by_text("InvalidConfigurationError")).to_be_visible()
+    page.get_by_role("button", name="Change retention.ms").click()
+    page.get_by_label("Value").fill("7200000")
+    page.get_by_role("button", name="Set", exact=True).click()
+    expect(page.get_by_role("row").filter(has_text="retention.ms")).to_contain_text("7200000 (2 h)")
     page.get_by_role("button", name="Unset retention.ms").click()
     expect(page.get_by_text("No setting is like that.")).to_be_visible()
     page.get_by_role("link", name="Partitions").click()
@@ -215,6 +221,30 @@ def stop_search(page, total, stopped):
     assert 0 < int(scanned.replace(",", "")) < total
 
 
+def test_a_search_has_a_range_a_time_and_a_key(page, shared, topic):
+    """Times are copied from one record to the fields, and are UTC there too, whatever the zone of anybody."""
+    first = (int(time.time()) - 3600) * 1000
+    rows = [{"key": f"k{n % 3}", "value": f"v{n}", "timestamp": first + 1000 * n} for n in range(9)]
+    shared.preload(topic, rows, partition=0)
+    page.goto(f"/topics/{topic}?from=earliest")
+    shown = page.locator("#records article")
+    expect(shown).to_have_count(9)
+    begin, end = (shown.nth(row).locator("time").inner_text() for row in (6, 2))
+    assert datetime.fromisoformat(begin.replace("Z", "+00:00")).timestamp() == first // 1000 + 2
+    page.get_by_label("From").fill(begin.rstrip("Z"))
+    page.get_by_label("Search up to").fill(end)
+    page.get_by_role("textbox", name="Search", exact=True).fill(f'timestamp > "{begin}" and not v4')
+    page.get_by_role("button", name="Read").click()
+    expect(page.get_by_text("2 found in 4 of 4 records.")).to_be_visible()
+    expect(shown).to_contain_text(["v3", "v5"])
+    page.reload()  # the address has all of it
+    expect(page.get_by_text("2 found in 4 of 4 records.")).to_be_visible()
+    shown.first.locator("summary").click()
+    page.get_by_role("link", name="All with this key").click()
+    expect(shown).to_contain_text(["v0", "v3", "v6"])
+    expect(page.get_by_role("textbox", name="Search", exact=True)).to_have_value('key == "k0"')
+
+
 def test_pages_of_records_lead_to_each_other(page, shared, topic):
     shared.preload(topic, [{"value": f"v{n}", "timestamp": 1000 + n} for n in range(50)], partition=0)
     page.goto(f"/topics/{topic}?limit=20")
@@ -247,7 +277,12 @@ def test_a_topic_is_followed_while_much_comes(page, shared, topic):
         shown = page.locator("#records article")
         expect(page.get_by_text(re.compile(r"[1-9],\d\d\d shown"))).to_be_visible()
         assert shown.count() <= 500
+        assert page.url.endswith("?live=true")
+        page.reload()  # a link to what comes
+        expect(page.get_by_text(re.compile(r"[1-9],\d\d\d shown"))).to_be_visible()
         page.get_by_role("button", name="Stop").click()
+        expect(page.get_by_text("Stopped.")).to_be_visible()
+        assert "live" not in page.url
     finally:
         enough.set()
         writing.join()
@@ -310,9 +345,11 @@ def test_a_rebalance_is_seen(page, shared, topic):
         expect(owned.filter(has_text="<b>one</b>")).to_have_count(3)
         with reading(shared, topic, "two"):
             expect(page.get_by_text("2 members")).to_be_visible()
+            expect(page.get_by_role("cell", name=re.compile(rf"^{topic} \d"))).to_have_count(2)
             expect(owned.filter(has_text="two")).not_to_have_count(0)
             expect(owned.filter(has_text="<b>one</b>")).not_to_have_count(3)
         expect(owned.filter(has_text="<b>one</b>")).to_have_count(3)
+        expect(page.get_by_role("cell", name=f"{topic} 0\u20132", exact=True)).to_be_visible()
 
 
 def test_what_an_open_transaction_holds_up_is_seen_and_ended(page, shared, topic):
@@ -351,6 +388,23 @@ def test_the_overview_draws_what_comes(page, shared, topic):
     shared.preload(topic, [b"x"] * 1000)
     expect(page.locator("figcaption", has_text=re.compile("Records a second (in )?[1-9]"))).to_be_visible()
     expect(page.get_by_text("[object")).to_have_count(0)
+
+
+def test_a_curve_of_one_moment_shows_the_minute_before_it(page, shared):
+    page.goto("/health")
+    page.add_script_tag(url="/static/vendor/uPlot.iife.min.js")
+    drawn = page.evaluate(
+        """async () => {
+            const { Plot } = await import("/static/plot.js");
+            const plot = new Plot(document.body, "Lag", ["lag"]);
+            plot.add(1000, [5]);
+            await new Promise(requestAnimationFrame);
+            const { min, max } = plot.plot.scales.x;
+            plot.end();
+            return [min, max];
+        }"""
+    )
+    assert drawn == [940, 1000]
 
 
 def test_a_read_only_console_has_no_buttons_that_change(page, read_only, topic):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import NamedTuple
 
 from dafka.broker.interface.records import EARLIEST, LATEST
@@ -28,8 +28,11 @@ class Place(NamedTuple):
     number: int = 0
 
 
-def parse_place(text: str) -> Place:
-    """The place that is meant. Raises ValueError for anything else, with the forms that there are."""
+def parse_place(text: str, zone: tzinfo | None = None) -> Place:
+    """The place that is meant. Raises ValueError for anything else, with the forms that there are.
+
+    ``zone``: of times that do not name theirs; None is the local one.
+    """
     if text in ("earliest", "latest"):
         return Place(text)
     if re.fullmatch(r"-?\d{1,19}", text, re.ASCII) and abs(int(text)) <= _LARGEST:
@@ -38,11 +41,14 @@ def parse_place(text: str) -> Place:
         return Place("time", max(int((time.time() - int(found[1]) * _SECONDS[found[2]]) * 1000), 0))
     try:
         moment = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))  # Z is new in Python 3.11
-        return Place("time", int(moment.timestamp() * 1000))
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=zone)
+        return Place("time", round(moment.timestamp() * 1000))
     except (ValueError, OverflowError, OSError):
         raise ValueError(
             f"{text!r} is not one of earliest, latest, an offset (7), offsets before the end (-7), a time "
-            "(2026-01-31T12:00, local unless it says Z or +01:00) or a time ago (30s, 15m, 2h, 7d)"
+            f"(2026-01-31T12:00, {zone or 'local'} unless it says Z or +01:00) "
+            "or a time ago (30s, 15m, 2h, 7d)"
         ) from None
 
 

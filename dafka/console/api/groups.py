@@ -7,10 +7,10 @@ from typing import Any
 from dafka.broker.interface.groups import GroupType
 from dafka.broker.looking import groups as looking
 from dafka.broker.looking.outcomes import RefusedError, check
-from dafka.broker.looking.places import offsets_of, parse_place, within
+from dafka.broker.looking.places import offsets_of, within
 from dafka.console import limits
 from dafka.console.api.group_details import details
-from dafka.console.api.topics import chosen
+from dafka.console.api.topics import chosen, place_of
 from dafka.console.desk import Desk
 from dafka.console.errors import ApiError, NotThereError
 from dafka.console.routes import FLAG, NAME, PARTITION, TEXT, TOPIC, Parameter, Routes, list_of, thing
@@ -105,7 +105,7 @@ def reset_group(desk: Desk, name: str, body: Any) -> dict[str, Any]:
     if not keys:
         raise NotThereError(f"group {name!r} has no offsets: name a topic")
     if "to" in body:
-        new = offsets_of(desk, parse_place(body["to"]), keys)
+        new = offsets_of(desk, place_of(body["to"]), keys)
     elif missing := [key for key in keys if key not in before]:
         raise ApiError(f"there is no offset in {missing[0][0]}-{missing[0][1]} to move")
     else:

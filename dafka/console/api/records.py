@@ -9,10 +9,10 @@ from typing import Any
 from kafka.partitioner.default import murmur2
 
 from dafka.broker.looking.outcomes import check
-from dafka.broker.looking.places import offsets_of, parse_place
+from dafka.broker.looking.places import offsets_of
 from dafka.broker.looking.rows import NewRecord, RowError, row_of
 from dafka.console import limits
-from dafka.console.api.topics import THE_TOPIC, chosen, existing
+from dafka.console.api.topics import THE_TOPIC, chosen, existing, place_of
 from dafka.console.decoding.decoder import CHOICE, Decoder
 from dafka.console.desk import Desk
 from dafka.console.errors import ApiError, NotThereError
@@ -54,7 +54,7 @@ _BATCH_OCTETS = 512 * 1024  # that are put into one batch, unless one record alo
     THE_TOPIC,
     PARTITIONS,
     Parameter(
-        "from", PLACE, "earliest, latest (the last ones), an offset, -10, a time, 2h", default="latest"
+        "from", PLACE, "earliest, latest (the last ones), an offset, -10, a time (UTC), 2h", default="latest"
     ),
     Parameter("after", _CURSOR, "Go on here: `next` of another page"),
     Parameter("before", _CURSOR, "What is before this: `previous` of another page"),
@@ -73,7 +73,7 @@ def get_records(desk: Desk, topic: str, partitions: str | None, limit: int, **wh
             chosen(desk, topic, cursor)
             page = (page_after if before is None else page_before)(desk, topic, cursor, limit)
         else:
-            place = parse_place(start)
+            place = place_of(start)
             at = offsets_of(desk, place, [(topic, one) for one in numbers])
             offsets = {number: offset for (_, number), offset in at.items()}
             page = (page_before if place.kind == "latest" else page_after)(desk, topic, offsets, limit)

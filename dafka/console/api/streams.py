@@ -8,11 +8,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from dafka.broker.looking.places import bounds, offsets_of, parse_place
+from dafka.broker.looking.places import bounds, offsets_of
 from dafka.broker.looking.rows import octets
 from dafka.console import limits
 from dafka.console.api.records import DECODE, PARTITIONS, PLACE, decoder_of, partitions_named
-from dafka.console.api.topics import THE_TOPIC
+from dafka.console.api.topics import THE_TOPIC, place_of
 from dafka.console.decoding.decoder import Decoder
 from dafka.console.decoding.plain import text_of
 from dafka.console.desk import Desk
@@ -25,8 +25,8 @@ from dafka.console.turns import in_turns
 
 routes = Routes()
 
-_FROM = Parameter("from", PLACE, "From where: earliest, an offset, -10, a time, 2h", default="earliest")
-_TO = Parameter("to", PLACE, "Up to where", default="latest")
+_FROM = Parameter("from", PLACE, "From where: earliest, an offset, -10, a time (UTC), 2h", default="earliest")
+_TO = Parameter("to", PLACE, "Up to where, which is not in it", default="latest")
 _EXPRESSION = Parameter(
     "expression", {"type": "string", "maxLength": limits.EXPRESSION}, "What to look for", default=""
 )
@@ -113,7 +113,7 @@ def _range(
     desk: Desk, topic: str, partitions: str | None, start: str, end: str
 ) -> tuple[dict[int, int], dict[int, int]]:
     keys = [(topic, one) for one in partitions_named(desk, topic, partitions)]
-    starts, ends = (offsets_of(desk, parse_place(place), keys) for place in (start, end))
+    starts, ends = (offsets_of(desk, place_of(place), keys) for place in (start, end))
     last = bounds(desk, keys)[1]
     return (
         {key[1]: starts[key] for key in keys},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timezone
 from typing import Any
 
 from kafka.errors import KafkaError
@@ -10,7 +11,7 @@ from kafka.errors import KafkaError
 from dafka.broker.interface.records import EARLIEST, LATEST
 from dafka.broker.interface.topics import TopicMetadata, TopicSpec
 from dafka.broker.looking.outcomes import check
-from dafka.broker.looking.places import offsets_of, parse_place
+from dafka.broker.looking.places import Place, offsets_of, parse_place
 from dafka.console import limits
 from dafka.console.desk import Desk
 from dafka.console.errors import ApiError
@@ -158,7 +159,7 @@ def add_partitions(desk: Desk, topic: str, body: Any) -> dict[str, Any]:
 def empty_topic(desk: Desk, topic: str, body: Any) -> dict[str, Any]:
     """``before``: latest, an offset, a time, 7d, -1000 ..."""
     keys = chosen(desk, topic, body.get("partitions"))
-    offsets = offsets_of(desk, parse_place(body.get("before", "latest")), keys)
+    offsets = offsets_of(desk, place_of(body.get("before", "latest")), keys)
     outcomes = desk.call("delete_records", offsets)
     check(outcomes)
     return {
@@ -166,6 +167,11 @@ def empty_topic(desk: Desk, topic: str, body: Any) -> dict[str, Any]:
             {"partition": number, "first": one.low_watermark} for (_, number), one in sorted(outcomes.items())
         ]
     }
+
+
+def place_of(text: str) -> Place:
+    """The place that is meant: a time that names no zone is UTC, as the pages show times."""
+    return parse_place(text, timezone.utc)
 
 
 def existing(desk: Desk, topic: str) -> TopicMetadata:

@@ -8,7 +8,10 @@
 What a decoder understands, MessagePack or a schema's data, is compared as what it means; a key or a value
 that is an object is its JSON then, and a word is looked for in that too.
 
-Operands are ``key``, ``value``, ``header.NAME``, ``partition``, ``offset``, ``timestamp`` (ms), ``size``,
+    timestamp >= "2026-01-31T12:00" and timestamp < "2h"
+
+Operands are ``key``, ``value``, ``header.NAME``, ``partition``, ``offset``, ``timestamp`` (ms, or a time in
+quotes: UTC unless it names its zone, or so long ago), ``size``,
 texts in double quotes, numbers, ``true``, ``false`` and ``null``; operators ``==``, ``!=``, ``<``, ``<=``,
 ``>``, ``>=``, ``contains``, ``starts``, ``ends``, ``and``, ``or``, ``not``. Nothing in it takes longer than
 the record is long. A comparison of things that cannot be compared is false.
@@ -20,8 +23,10 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping
+from datetime import timezone
 from typing import Any
 
+from dafka.broker.looking.places import parse_place
 from dafka.console import limits
 from dafka.console.decoding.decoder import Decoder
 from dafka.console.decoding.plain import parse_json
@@ -108,12 +113,15 @@ class _Parser:
         return self._comparison()
 
     def _comparison(self) -> Matches:
-        kind, left = self._take()
+        kind, left = first_token = self._take()
         compare = _COMPARISONS.get(self.left[0][1]) if self.left and self.left[0][0] != "text" else None
         if compare is None:
             return _anywhere(_constant(left) if kind == "text" else left, self._decoder)
-        self.left = self.left[1:]
-        first, second = (_operand(*one, self._contents) for one in ((kind, left), self._take()))
+        (_, sign), self.left = self.left[0], self.left[1:]
+        tokens = [first_token, self._take()]
+        if sign in _ORDERS and _TIMESTAMP in tokens:
+            tokens = [_moment(*one) for one in tokens]
+        first, second = (_operand(*one, self._contents) for one in tokens)
         return lambda record: compare(first(record), second(record))
 
     def _take(self) -> tuple[str, str]:
@@ -137,6 +145,19 @@ def _constant(text: str) -> str:
         return str(json.loads(text, strict=False))
     except ValueError as error:
         raise ExpressionError(f"{text[:50]} is not a text: {error}") from None
+
+
+def _moment(kind: str, text: str) -> tuple[str, str]:
+    """A time in quotes as the number of its milliseconds; anything else as it is."""
+    if kind != "text":
+        return kind, text
+    try:
+        place = parse_place(_constant(text), timezone.utc)
+    except ValueError:
+        raise ExpressionError(
+            f"{text[:50]} is not a time, such as 2026-01-31T12:00 or 2h: so long ago"
+        ) from None
+    return ("number", str(place.number)) if place.kind == "time" else (kind, text)
 
 
 def _operand(kind: str, text: str, contents: Mapping[str, _Content]) -> Operand:
@@ -274,6 +295,8 @@ _FIELDS: dict[str, Operand] = {
     "timestamp": lambda record: record.timestamp,
     "size": lambda record: len(record.key or b"") + len(record.value or b""),
 }
+_TIMESTAMP = ("word", "timestamp")
+_ORDERS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": _equal,
     "!=": lambda left, right: not _equal(left, right),

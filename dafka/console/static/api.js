@@ -1,6 +1,9 @@
 // The API, as /api/openapi.json describes it.
 
-export class ApiError extends Error {
+// What cannot be done, and why: it is told, and no mistake of a page.
+export class Refusal extends Error {}
+
+export class ApiError extends Refusal {
   constructor(status, code, message) {
     super(message);
     this.status = status;

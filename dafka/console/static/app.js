@@ -1,6 +1,6 @@
 // The pages, by their addresses. Each page is a function (main, parts, query, context) that may return what ends it.
 import { h, problem, say, visible } from "./dom.js";
-import { ApiError, call, get } from "./api.js";
+import { Refusal, call, get } from "./api.js";
 import { overview } from "./pages/overview.js";
 import { topics } from "./pages/topics.js";
 import { topic } from "./pages/topic.js";
@@ -96,7 +96,7 @@ async function start() {
     hasKafka && !session.writes && h("span", { class: "tag" }, "read-only"),
     session.user && h("span", {}, session.user),
     session.user && h("button", { onclick: () => logOut("/api/session") }, "Log out"),
-    session.user && h("button", { title: "End all sessions of this account", onclick: () => logOut("/api/session?everywhere=true") }, "Everywhere"),
+    session.user && h("button", { title: "End all sessions of this account", onclick: () => logOut("/api/session?everywhere=true") }, "Log out everywhere"),
   ].filter(Boolean));
   document.addEventListener("click", (event) => {
     const anchor = event.target.closest("a");
@@ -108,7 +108,7 @@ async function start() {
   });
   addEventListener("popstate", show);
   addEventListener("unhandledrejection", (event) => {
-    if (event.reason instanceof ApiError) event.preventDefault(); // it is told, and no mistake of a page
+    if (event.reason instanceof Refusal) event.preventDefault();
     say(event.reason?.message ?? "Something failed.");
   });
   await show();

@@ -76,10 +76,13 @@ export function octets(number) {
   return `${number.toLocaleString("en", { maximumFractionDigits: unit ? 1 : 0 })} ${units[unit]}`;
 }
 
+// A time in UTC, which can be copied to where one is asked for; the local one is its title.
 export function moment(ms) {
   if (ms === null || ms === undefined || ms < 0) return "–";
   const date = new Date(ms);
-  return Number.isNaN(date.getTime()) ? String(ms) : date.toISOString().replace("T", " ").replace("Z", "");
+  if (Number.isNaN(date.getTime())) return String(ms);
+  const text = date.toISOString();
+  return h("time", { datetime: text, title: date.toString() }, text.replace("T", " "));
 }
 
 export function age(seconds) {

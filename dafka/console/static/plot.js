@@ -3,6 +3,7 @@ import { h } from "./dom.js";
 
 const POINTS = 300;
 const MINUTE = 60; // seconds, that the axis shows at least
+const HEIGHT = 150;
 const COLORS = ["--accent", "--warn", "--good", "--bad"];
 
 function clock(time) {
@@ -22,13 +23,20 @@ export class Plot {
     parent.append(this.box);
     const width = () => Math.max(this.box.clientWidth - 30, 200);
     this.plot = new uPlot({
-      width: width(), height: 170, legend: { show: false }, cursor: { drag: { x: false } },
+      width: width(), height: HEIGHT, legend: { show: false }, cursor: { drag: { x: false } },
       series: [{}, ...names.map((name, index) => ({ label: name, stroke: color(COLORS[index]), width: 2, spanGaps: true }))],
-      axes: [{ ...axis, space: 80, values: (_, times) => times.map(clock) }, { ...axis, size: 68, values: (_, values) => values.map(shown) }],
-      scales: { x: { range: (_, low, high) => [Math.min(low ?? 0, (high ?? MINUTE) - MINUTE), high ?? MINUTE] }, y: { range: (_, low, high) => [0, Math.max(high ?? 0, 1) * 1.1] } },
+      axes: [{ ...axis, size: 32, space: 80, values: (_, times) => times.map(clock) }, { ...axis, size: 68, values: (_, values) => values.map(shown) }],
+      scales: { x: { range: () => this.times() }, y: { range: (_, low, high) => [0, Math.max(high ?? 0, 1) * 1.1] } },
     }, this.data, this.box);
-    this.watch = new ResizeObserver(() => this.plot.setSize({ width: width(), height: 170 }));
+    this.watch = new ResizeObserver(() => this.plot.setSize({ width: width(), height: HEIGHT }));
     this.watch.observe(this.box);
+  }
+
+  // From the first to the last one; uPlot's own choice for a single one is a day.
+  times() {
+    const [times] = this.data;
+    const last = times.at(-1) ?? MINUTE;
+    return [Math.min(times[0] ?? 0, last - MINUTE), last];
   }
 
   add(time, values) {

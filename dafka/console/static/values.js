@@ -5,14 +5,16 @@ const MANY = 200; // members of one object or list that are shown
 
 export function short(content, nothing) {
   if (content === null) return h("i", { class: "quiet" }, nothing);
-  const text = content.decoded?.text ?? content.text ?? hexLine(bytes(content));
+  if (content.size === 0) return h("i", { class: "quiet" }, "empty");
+  const text = content.decoded?.text ?? (content.note ? null : content.text) ?? hexLine(bytes(content)); // a note: it is no text
   return h("span", { class: "value" }, visible(text.slice(0, 300)) + ((content.decoded ?? content).cut || text.length > 300 ? " …" : ""));
 }
 
 export function whole(content, as = "auto") {
   if (content === null) return h("p", { class: "quiet" }, "null (a tombstone, if the topic is compacted)");
+  if (content.size === 0) return h("p", { class: "quiet" }, "empty");
   if (content.decoded && (as === "auto" || as === "json")) return decoded(content.decoded);
-  const found = octetsAs(content, as);
+  const found = octetsAs(content, content.note && as === "auto" ? "hex" : as);
   return content.note ? h("div", {}, h("p", { class: "warn" }, visible(content.note)), found) : found;
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timezone
 
 import pytest
 
@@ -15,6 +16,8 @@ def test_words_numbers_and_times():
     assert place("7") == Place("offset", 7)
     assert place("-7") == Place("before end", 7)
     assert place("2001-09-09T01:46:40Z") == place("2001-09-09T03:46:40+02:00") == Place("time", 10**12)
+    assert place("2001-09-09 01:46:40.523", timezone.utc) == Place("time", 10**12 + 523)
+    assert place("2001-09-09T03:46:40+02:00", timezone.utc) == Place("time", 10**12)
     assert abs(place("2h").number / 1000 - (time.time() - 7200)) < 60
     assert place("999999999d") == Place("time", 0)
 

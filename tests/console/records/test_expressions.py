@@ -41,6 +41,8 @@ RECORD = Record(
         "partition == 3 and offset == 17 and timestamp < 2000 and size > 10",
         "not (offset < 10 or partition == 1)",
         'value.missing != "x"',
+        'timestamp >= "1970-01-01T00:00:01" and timestamp == "1970-01-01 01:00:01+01:00"',
+        '"2h" > timestamp and timestamp == "1000"',
         'value ends "}"',
         'key == "nobody" or not nobody',
     ],
@@ -62,6 +64,7 @@ def test_matches(text):
         "key > 5",
         "not amount",
         "header.other == null",
+        'timestamp > "1970-01-01T00:00:01Z" or timestamp > "2h"',
     ],
 )
 def test_does_not_match(text):
@@ -82,6 +85,7 @@ def test_does_not_match(text):
         ("x" * 2001, "at most 2000"),
         (r'key == "\q"', "is not a text"),
         (r'"\q"', "is not a text"),
+        ('timestamp > "yesterday"', "is not a time"),
     ],
 )
 def test_anything_else_is_refused(text, why):

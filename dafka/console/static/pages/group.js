@@ -6,6 +6,22 @@ import { stateTag } from "./groups.js";
 
 const PAUSE = 2000;
 
+// A member's partitions, as "orders 0-3, 7; payments 1".
+function assigned(partitions) {
+  const topics = new Map();
+  for (const [topic, number] of partitions) topics.set(topic, [...(topics.get(topic) ?? []), number]);
+  return [...topics].map(([topic, numbers]) => `${topic} ${ranges(numbers)}`).join("; ") || "none";
+}
+
+function ranges(numbers) {
+  const found = [];
+  for (const one of numbers.sort((left, right) => left - right)) {
+    if (found.length && found.at(-1)[1] === one - 1) found.at(-1)[1] = one;
+    else found.push([one, one]);
+  }
+  return found.map(([first, last]) => (first === last ? first : `${first}–${last}`)).join(", ");
+}
+
 export async function group(main, parts, query, { go, writes, isHere }) {
   const name = query.get("name") ?? "";
   const where = queryOf({ name });
@@ -32,16 +48,16 @@ export async function group(main, parts, query, { go, writes, isHere }) {
     head.replaceChildren(stateTag(one.state), ` ${one.type} group, ${many(one.total_members, "member")}, lag ${count(one.lag)}`,
       one.epoch === null ? "" : `, epoch ${one.epoch}`, one.assignor ? `, assigned by ${one.assignor}` : "");
     partitions.replaceChildren(table(
-      [column("Topic", "wide"), column("Partition", "number"), column("Offset", "number"), column("End", "number"), column("Lag", "number"), column("Member", "wide narrow-hidden")],
+      [column("Topic", "wide"), column("Partition", "number"), column("Offset", "number"), column("End", "number narrow-hidden"), column("Lag", "number"), column("Member", "wide narrow-hidden")],
       one.partitions.map((row) => [
         link(`/topics/${encodeURIComponent(row.topic)}`, row.topic),
         row.offset === null ? row.partition : link(`/topics/${encodeURIComponent(row.topic)}${queryOf({ partitions: row.partition, from: row.offset })}`, String(row.partition)),
         count(row.offset), count(row.end), h("span", { class: row.lag > 0 ? "warn" : "" }, count(row.lag)), row.client ?? "–"]),
       "It has no offsets yet."));
     kind.replaceChildren(...deliveries(one), ...topology(one));
-    members.replaceChildren(table([column("Member", "wide"), column("Client", "wide"), column("Host"), column("Partitions", "number"), column("")],
+    members.replaceChildren(table([column("Member", "wide narrow-hidden"), column("Client", "wide"), column("Host", "narrow-hidden"), column("Partitions", "wide"), column("")],
       one.members.map((row) => [row.instance ?? row.member, row.client, row.host,
-        h("span", { title: row.partitions.map((key) => key.join("-")).join(" ") }, count(row.partitions.length)),
+        assigned(row.partitions),
         writes && h("button", { onclick: () => takeOut(row), "aria-label": `Take out ${row.client}` }, "Take out")]),
       "It has no members now."));
   }

@@ -55,7 +55,7 @@ export async function mesh(main, parts, query, { isHere }) {
       found.nodes.map((node) => [
         h("button", { title: node.address, onclick: () => set({ node: node.address }) }, short(node.address)),
         kindOf(node), node.process ?? "–", node.present ? tag("yes", "good") : tag("away", "bad"),
-        node.partitions === null ? "–" : count(node.partitions), behind(node.behind), node.topics.join(", ") || "–"])));
+        node.partitions === null ? "–" : count(node.partitions), behind(node.behind), follows(node)])));
     partitions.replaceChildren(table([column("Topic", "wide"), column("Partition"), column("First", "number narrow-hidden"), column("End", "number"), column("Records a second", "number narrow-hidden"), column("Produced by"), column("Stored", "wide"), column("Followed by", "narrow-hidden"), column("Asked for", "wide narrow-hidden")],
       found.partitions.map((row) => [row.topic, h("span", { title: row.partition }, short(row.partition)), count(row.first), count(row.end), count(Math.round(row.rate)), producer(row),
         row.stores.length ? h("ul", { class: "plain" }, row.stores.map((store) => h("li", {}, `${short(store.store) || "a C store"} to ${count(store.end)} `, store.behind > 0 ? h("span", { class: "warn" }, `(${count(store.behind)} behind)`) : ""))) : row.led_by ? "by its broker" : h("span", { class: "warn" }, "nowhere known"),
@@ -96,9 +96,9 @@ class Chosen {
       if (node.behind !== null) this.plot = new Plot(this.curves, "Behind by, in records", ["behind"]);
     }
     this.facts.replaceChildren(
-      h("p", {}, `In ${node.process ?? "a process that has said nothing yet"}, `, node.present ? "there" : h("span", { class: "bad" }, "away"),
-        node.heard === null ? "" : `, last heard ${age(node.heard)} ago`, node.behind === null ? "" : `, has ${count(node.partitions)} partitions, ${count(node.behind)} records behind`,
-        node.topics.length ? `, follows ${node.topics.join(", ")}` : "", `. ${count(node.commands)} commands were heard of it.`),
+      h("p", {}, node.present ? tag("there", "good") : tag("away", "bad"), whereIs(node),
+        node.heard === null ? "" : `, last heard ${age(node.heard)} ago`, node.behind === null ? "" : `, has ${many(node.partitions, "partition")}, ${many(node.behind, "record")} behind`,
+        node.topics.length ? `, follows ${follows(node)}` : "", `. ${many(node.commands, "command")} heard of it.`),
       node.metrics || node.metrics_error ? h("details", { open: this.open ?? false, ontoggle: (event) => { this.open = event.target.open; } },
         h("summary", {}, node.metrics_at ? `Metrics at ${node.metrics_at}` : "Metrics"), metricsOf(node)) : "");
     this.plot?.add(Date.now() / 1000, [node.behind]);
@@ -206,6 +206,16 @@ function byWeight(rows) {
 
 function kindOf(node) {
   return node.name ?? node.kind;
+}
+
+function whereIs({ process }) {
+  if (!process) return "in a process that has said nothing yet";
+  return process === "here" ? "in this process" : `in ${process}`;
+}
+
+// The empty topic is the beginning of all of them.
+function follows({ topics }) {
+  return topics.map((topic) => topic || "all topics").join(", ") || "–";
 }
 
 function producer(row) {

@@ -4,17 +4,19 @@ import { get, path, query as queryOf } from "../api.js";
 import { writeMany, writeOne } from "./writing.js";
 import { origin, short, whole } from "../values.js";
 
+const LONGEST_KEY = 1000; // characters of one that a search may name
 const SHOWN = 500; // records in the page, whatever comes
 
 export async function records(main, name, query, { writes, isHere }) {
   const state = {
-    from: query.get("from") ?? "latest", partitions: query.get("partitions") ?? "", expression: query.get("expression") ?? "",
+    from: query.get("from") ?? "latest", to: query.get("to") ?? "", partitions: query.get("partitions") ?? "", expression: query.get("expression") ?? "",
     decode: query.get("decode") ?? "auto", "decode-key": query.get("decode-key") ?? "auto",
-    limit: query.get("limit") ?? "50", after: query.get("after"), before: query.get("before"),
+    limit: query.get("limit") ?? "50", after: query.get("after"), before: query.get("before"), live: query.get("live") ?? "",
   };
   let source = null;
   const input = (key, more) => h("input", { value: state[key], ...more });
-  const from = input("from", { list: "places", size: 14 });
+  const from = input("from", { list: "places", size: 14, title: "latest, earliest, an offset, -100, a time in UTC as 2026-01-31 12:00, 2h" });
+  const to = input("to", { list: "places", size: 10, placeholder: "the end", title: "where a search and a download end: an offset, a time in UTC, 2h" });
   const numbers = input("partitions", { placeholder: "all", size: 8, pattern: "[0-9]+(,[0-9]+)*", title: "as 0,2,5" });
   const expression = input("expression", { placeholder: 'text, or value.amount > 100 and key == "k"', spellcheck: false });
   const forms = { list: "forms", size: 9, pattern: "auto|none|msgpack|schema:[0-9]+(:[A-Za-z0-9_.]*)?", title: "auto, none, msgpack, schema:ID or schema:ID:MESSAGE of the schema registry" };
@@ -26,14 +28,24 @@ export async function records(main, name, query, { writes, isHere }) {
   const status = h("div", { role: "status", class: "bar" });
   const more = h("div", { class: "bar" });
   let shown = [];
-  const form = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); read({ after: null, before: null }); } },
+  const form = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); read({ after: null, before: null, live: "" }); } },
     field("From", from), h("datalist", { id: "places" }, ["latest", "earliest", "-100", "15m", "2h", "7d"].map((one) => h("option", { value: one }))),
-    field("Partitions", numbers), field("Search", expression, "grow"), field("Page", limit), field("Show as", as),
+    field("Partitions", numbers), field("Search", expression, "grow"), field("Search up to", to), field("Page", limit), field("Show as", as),
     field("Decode values", decode), field("Decode keys", decodeKey),
     h("datalist", { id: "forms" }, ["auto", "none", "msgpack", "schema:1"].map((one) => h("option", { value: one }))),
     h("button", { class: "main" }, "Read"), h("button", { type: "button", onclick: follow }, "Follow live"),
     writes && [h("button", { type: "button", onclick: () => write(writeOne) }, "Write"), " ", h("button", { type: "button", onclick: () => write(writeMany) }, "Write many")], h("button", { type: "button", onclick: download }, "Download"));
-  put(main, form, status, list, more);
+  const words = [
+    ["error", "the word is in the key or the value, as it is written"],
+    ['key == "user-7"', "also !=, <, <=, >, >=, contains, starts, ends"],
+    ["value.items.0.sku", "a field of JSON, or of what was decoded; key.FIELD too"],
+    ["header.type", "a header"], ["partition, offset, size", "numbers"],
+    ['timestamp >= "2026-01-31 12:00" and timestamp < "2h"', "times: in UTC, or so long ago"],
+    ["… and …, … or …, not …, ( … )", "several of them"],
+  ];
+  const syntax = h("details", { class: "syntax" }, h("summary", {}, "What a search may say"),
+    h("dl", {}, words.map(([code, meaning]) => [h("dt", {}, h("code", {}, code)), h("dd", {}, meaning)])));
+  put(main, form, syntax, status, list, more);
 
   function stop() {
     source?.close();
@@ -41,8 +53,8 @@ export async function records(main, name, query, { writes, isHere }) {
   }
 
   function remember(change) {
-    Object.assign(state, { from: from.value, partitions: numbers.value, expression: expression.value, limit: limit.value, decode: decode.value || "auto", "decode-key": decodeKey.value || "auto" }, change);
-    const usual = { limit: "50", decode: "auto", "decode-key": "auto" };
+    Object.assign(state, { from: from.value || "latest", to: to.value, partitions: numbers.value, expression: expression.value, limit: limit.value, decode: decode.value || "auto", "decode-key": decodeKey.value || "auto" }, change);
+    const usual = { from: "latest", limit: "50", decode: "auto", "decode-key": "auto" };
     history.replaceState(null, "", location.pathname + queryOf(Object.fromEntries(Object.entries(state).filter(([key, value]) => usual[key] !== value))));
   }
 
@@ -52,8 +64,8 @@ export async function records(main, name, query, { writes, isHere }) {
     if (state.expression.trim()) { search(); return; }
     status.replaceChildren();
     try {
-      const { expression: _, ...asked } = state;
-      const page = await get(path("topics", name, "records") + queryOf(asked));
+      const { from: start, after, before, limit: most } = state;
+      const page = await get(path("topics", name, "records") + queryOf({ from: start, partitions: state.partitions, limit: most, after, before, ...decoding() }));
       if (!isHere()) return;
       show(page.records.reverse());
       more.replaceChildren(...[
@@ -97,10 +109,10 @@ export async function records(main, name, query, { writes, isHere }) {
     const tell = ({ scanned, total, found }) => {
       bar.max = Math.max(total, 1);
       bar.value = scanned;
-      words.textContent = `${count(found)} found in ${count(scanned)} of ${count(total)} records.`;
+      words.textContent = `${count(found)} found in ${count(scanned)} of ${many(total, "record")}.`;
     };
     const start = state.from === "latest" ? "earliest" : state.from;
-    listen(path("topics", name, "search") + queryOf({ from: start, partitions: state.partitions, expression: state.expression, limit: state.limit, ...decoding() }), {
+    listen(path("topics", name, "search") + queryOf({ from: start, to: state.to, partitions: state.partitions, expression: state.expression, limit: state.limit, ...decoding() }), {
       found: (event) => add(event.records),
       progress: tell,
       trouble: (event) => list.prepend(problem(event)),
@@ -109,11 +121,11 @@ export async function records(main, name, query, { writes, isHere }) {
   }
 
   function follow() {
-    remember({ after: null, before: null });
+    remember({ after: null, before: null, live: "true" });
     let passed = 0;
     let came = 0;
     const words = h("span", {}, "Following: what comes shows here.");
-    const button = h("button", { onclick: () => { stop(); words.textContent += " Stopped."; button.remove(); } }, "Stop");
+    const button = h("button", { onclick: () => { stop(); remember({ live: "" }); words.textContent += " Stopped."; button.remove(); } }, "Stop");
     status.replaceChildren(tag("live", "good"), words, button);
     more.replaceChildren();
     show([]);
@@ -148,7 +160,7 @@ export async function records(main, name, query, { writes, isHere }) {
       one.value?.decoded && tag(origin(one.value.decoded)), one.value?.note && tag("not decoded", "warn"), one.batch.compression && tag(one.batch.compression), one.total_headers > 0 && tag(many(one.total_headers, "header")), one.value?.cut && tag(octets(one.value.size))];
     const details = h("details", { ontoggle: () => { if (details.open && details.childElementCount === 1) details.append(inside(one)); } },
       h("summary", {}, h("span", { class: "head" },
-        h("span", {}, `${one.partition}:${one.offset}`), h("time", {}, moment(one.timestamp)),
+        h("span", {}, `${one.partition}:${one.offset}`), moment(one.timestamp),
         h("span", { class: "key" }, short(one.key, "no key")), marks),
       h("div", { class: "line" }, short(one.value, "null"))));
     return h("article", { "aria-label": `Record ${one.offset} of partition ${one.partition}` }, details);
@@ -157,17 +169,18 @@ export async function records(main, name, query, { writes, isHere }) {
   function inside(one) {
     const value = h("div", {}, whole(one.value, as.value));
     const here = path("topics", name, "records", one.partition, one.offset);
-    const fact = (label, text) => h("div", {}, h("span", { class: "quiet" }, `${label} `), text);
-    return h("div", { class: "box" },
+    const fact = (label, ...text) => h("div", {}, h("span", { class: "quiet" }, `${label} `), text);
+    return h("div", { class: "box inside" },
       one.key && [h("b", {}, "Key"), whole(one.key, as.value)], h("b", {}, "Value"), value,
       one.headers.length > 0 && [h("b", {}, "Headers"), one.headers.map((header) => fact(header.name, short(header.value, "null")))],
       h("div", { class: "bar" },
         (one.value?.cut || one.value?.decoded?.cut) && h("button", { onclick: async () => { value.replaceChildren(whole((await get(here + queryOf(decoding()))).value, as.value)); } }, `Load up to 4 MB of ${octets(one.value.size)}`),
         one.value && h("a", { class: "button", href: here + "/value", download: `${name}-${one.partition}-${one.offset}` }, "Download the value"),
         h("a", { class: "button", href: location.pathname + queryOf({ partitions: one.partition, from: one.offset }) }, "Link to here"),
+        one.key?.text && !one.key.decoded && one.key.text.length < LONGEST_KEY && h("a", { class: "button", href: location.pathname + queryOf({ partitions: one.partition, expression: `key == ${JSON.stringify(one.key.text)}` }) }, "All with this key"),
         writes && h("button", { onclick: () => write(writeOne, one) }, "Write it again")),
-      fact("Time", `${moment(one.timestamp)} (${one.timestamp_type})`),
-      fact("Batch", `${count(one.batch.records)} records from ${one.batch.base_offset}, ${octets(one.batch.bytes)}, ${one.batch.compression ?? "not compressed"}, leader epoch ${one.batch.leader_epoch}`),
+      fact("Time", moment(one.timestamp), ` (${one.timestamp_type})`),
+      fact("Batch", `${many(one.batch.records, "record")} from ${one.batch.base_offset}, ${octets(one.batch.bytes)}, ${one.batch.compression ?? "not compressed"}, leader epoch ${one.batch.leader_epoch}`),
       one.producer && fact("Producer", `${one.producer.id}, epoch ${one.producer.epoch}, sequence ${one.producer.sequence}`));
   }
 
@@ -178,7 +191,7 @@ export async function records(main, name, query, { writes, isHere }) {
   async function download() {
     const given = await ask("Download records", null, [
       ["From", h("input", { name: "from", value: state.from === "latest" ? "earliest" : state.from, required: true })],
-      ["To", h("input", { name: "to", value: "latest", required: true })],
+      ["To", h("input", { name: "to", value: state.to || "latest", required: true })],
       ["As", h("select", { name: "format" }, h("option", { value: "jsonl" }, "JSON lines"), h("option", { value: "csv" }, "CSV"))],
       ["With what is decoded", h("select", { name: "decoded" }, h("option", { value: "false" }, "no"), h("option", { value: "true" }, "yes"))],
     ], { done: "Download" });
@@ -187,6 +200,7 @@ export async function records(main, name, query, { writes, isHere }) {
     h("a", { href, download: `${name}.${given.format}` }).click();
   }
 
-  await read({});
+  if (state.live === "true") follow();
+  else await read();
   return stop;
 }

@@ -1,5 +1,5 @@
 // One topic: records, partitions, settings, producers.
-import { h, put, link, table, column, age, count, octets, moment, ask, say, tag } from "../dom.js";
+import { h, put, link, table, column, age, count, many, octets, moment, ask, say, tag } from "../dom.js";
 import { call, get, path, query as queryOf } from "../api.js";
 import { records } from "./records.js";
 
@@ -25,7 +25,7 @@ async function partitions(main, name, query, { go, writes }) {
     writes && h("div", { class: "bar" },
       h("button", { onclick: add }, "Add partitions"), h("button", { class: "danger", onclick: empty }, "Empty"),
       h("button", { class: "danger", onclick: remove }, "Delete the topic")),
-    table([column("Partition", "number"), column("First", "number"), column("End", "number"), column("Records", "number"), column("Last stable", "number"), column("On disk", "number"), column("Leader", "number"), column("Leader epoch", "number")],
+    table([column("Partition", "number"), column("First", "number"), column("End", "number"), column("Records", "number narrow-hidden"), column("Last stable", "number"), column("On disk", "number narrow-hidden"), column("Leader", "number narrow-hidden"), column("Leader epoch", "number narrow-hidden")],
       found.partitions.map((one) => [
         link(`/topics/${encodeURIComponent(name)}?partitions=${one.partition}`, String(one.partition)),
         count(one.first), count(one.end), one.first === null ? "–" : count(one.end - one.first),
@@ -41,7 +41,7 @@ async function partitions(main, name, query, { go, writes }) {
       transactions.map((one) => [one.partition,
         one.id === null ? h("span", { class: "warn" }, "no transaction has it: it hangs") : link(`/transactions${queryOf({ search: one.id })}`, one.id),
         `${one.producer_id}, epoch ${one.epoch}`, count(one.from), moment(one.last_write), one.started === null ? "–" : age(Date.now() / 1000 - one.started),
-        h("span", {}, one.holds && tag(`holds up ${count(one.end - one.last_stable)} records`, "warn"), " ",
+        h("span", {}, one.holds && tag(`holds up ${many(one.end - one.last_stable, "record")}`, "warn"), " ",
           writes && one.id === null && h("button", { class: "danger", onclick: () => end(one) }, "Abort"))]))];
   }
   async function end(one) {
@@ -84,7 +84,7 @@ async function settings(main, name, query, { writes }) {
   const url = "/api/configs" + queryOf({ kind: "topic", name });
   let rows = [];
   async function load() {
-    rows = (await get(url)).configs;
+    rows = (await get(url)).configs.sort((one, other) => other.own - one.own); // what is set comes first
     show();
   }
   async function change(body, text) {
@@ -98,10 +98,10 @@ async function settings(main, name, query, { writes }) {
   }
   function show() {
     const wanted = rows.filter((one) => one.name.includes(search.value) && (one.own || !own.checked));
-    list.replaceChildren(table([column("Setting", "wide"), column("Value", "wide"), column("From", "narrow-hidden"), column("")],
+    list.replaceChildren(table([column("Setting", "wide dotted"), column("Value", "wide"), column("From", "narrow-hidden"), column("")],
       wanted.map((one) => [
-        h("span", { title: one.documentation ?? "" }, one.own ? h("b", {}, one.name) : one.name),
-        one.sensitive ? tag("secret") : h("span", { class: "value" }, one.value ?? ""), one.source.replaceAll("_", " "),
+        h("span", { title: one.documentation ?? "" }, one.own ? h("b", {}, dotted(one.name)) : dotted(one.name)),
+        one.sensitive ? tag("secret") : h("span", {}, h("span", { class: "value" }, one.value ?? ""), meaning(one)), one.source.replaceAll("_", " "),
         writes && !one.read_only && h("span", {},
           h("button", { onclick: () => edit(one), "aria-label": `Change ${one.name}` }, "Change"), " ",
           one.own && h("button", { onclick: () => change({ unset: [one.name] }, `${one.name} has its default again.`), "aria-label": `Unset ${one.name}` }, "Unset"))]),
@@ -110,9 +110,22 @@ async function settings(main, name, query, { writes }) {
   await load();
 }
 
+// A name that may be broken behind each of its dots.
+function dotted(name) {
+  return name.split(/(?<=\.)/).flatMap((part, index) => (index ? [h("wbr"), part] : [part]));
+}
+
+// What a number of milliseconds or octets is in words.
+function meaning({ name, value }) {
+  const number = Number(value);
+  if (!(number >= 1000) || number > 1e15) return null;
+  if (name.endsWith(".ms")) return h("span", { class: "quiet" }, ` (${age(number / 1000)})`);
+  return name.endsWith(".bytes") ? h("span", { class: "quiet" }, ` (${octets(number)})`) : null;
+}
+
 async function producers(main, name) {
   const found = await get(path("topics", name, "producers"));
-  put(main, table([column("Partition", "number"), column("Producer", "number"), column("Epoch", "number"), column("Last sequence", "number"), column("Last write"), column("Open transaction from", "number")],
+  put(main, table([column("Partition", "number"), column("Producer", "number"), column("Epoch", "number narrow-hidden"), column("Last sequence", "number narrow-hidden"), column("Last write"), column("Open transaction from", "number")],
     found.producers.map((one) => [one.partition, one.producer_id, one.epoch, one.last_sequence, moment(one.last_timestamp), count(one.transaction_start)]),
     "No idempotent producer has written here lately."));
 }

@@ -1,6 +1,6 @@
 // New records: one, one like another, or many as JSON lines.
 import { h, count, ask, say } from "../dom.js";
-import { call, get, path, query as queryOf } from "../api.js";
+import { Refusal, call, get, path, query as queryOf } from "../api.js";
 
 const CODECS = ["none", "gzip", "snappy", "lz4", "zstd"];
 const MOST = 5000; // records of one request
@@ -39,7 +39,7 @@ export async function writeMany(topic) {
   ], { done: "Write" });
   if (!given) return false;
   const lines = (file.files.length ? await file.files[0].text() : given.lines).split("\n");
-  const rows = lines.map((line, index) => line.trim() && { line, record: parsed(line, index + 1) }).filter(Boolean);
+  const rows = lines.map((line, index) => line.trim() && { line, record: parsed(line, `Line ${index + 1}`) }).filter(Boolean);
   let written = 0;
   for (const some of groups(rows)) {
     try {
@@ -59,12 +59,12 @@ async function whole(topic, like) {
   const parts = (one) => [one.key, one.value, ...one.headers.map((header) => header.value)];
   if (!parts(like).some((one) => one?.cut)) return complete(like);
   const found = await get(path("topics", topic, "records", like.partition, like.offset) + queryOf({ decode: "none", "decode-key": "none" }));
-  if (parts(found).some((one) => one?.cut)) throw new Error("It has more than 4 MB: download the value, and write it with dafka kafka produce.");
+  if (parts(found).some((one) => one?.cut)) throw new Refusal("It has more than 4 MB: download the value, and write it with dafka kafka produce.");
   return complete(found);
 }
 
 function complete(like) {
-  if (like.total_headers > like.headers.length) throw new Error(`It has ${count(like.total_headers)} headers: too many for this page.`);
+  if (like.total_headers > like.headers.length) throw new Refusal(`It has ${count(like.total_headers)} headers: too many for this page.`);
   return like;
 }
 
@@ -76,18 +76,18 @@ function headerLines(some) {
 }
 
 function headers(text) {
-  if (text.trim().startsWith("[")) return JSON.parse(text);
+  if (text.trim().startsWith("[")) return parsed(text, "The headers");
   return text.split("\n").filter((one) => one.trim()).map((one) => {
-    if (!one.includes("=")) throw new Error(`The header ${one} is not NAME=VALUE.`);
+    if (!one.includes("=")) throw new Refusal(`The header ${one} is not NAME=VALUE.`);
     return { name: one.slice(0, one.indexOf("=")), value: one.slice(one.indexOf("=") + 1) };
   });
 }
 
-function parsed(line, number) {
+function parsed(text, what) {
   try {
-    return JSON.parse(line);
+    return JSON.parse(text);
   } catch (error) {
-    throw new Error(`Line ${number}: ${error.message}. Nothing was written.`);
+    throw new Refusal(`${what}: ${error.message}. Nothing was written.`);
   }
 }
 
