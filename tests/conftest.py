@@ -59,6 +59,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, o
     return result
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """The scheduler of ``--dist loadgroup`` is one of ours."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from scheduling import RunScheduling
+
+    return RunScheduling(config, log)
+
+
 def pytest_collection_finish() -> None:
     """The collected tests stay until the end: the garbage collector does not go through them each time."""
     gc.collect()
