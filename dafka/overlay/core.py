@@ -30,7 +30,7 @@ from dafka.overlay.wire.envelope import LOCAL, Envelope, decode_envelope, encode
 from dafka.overlay.wire.frames import LENGTH, Run
 from dafka.overlay.wire.handshake import WITH_ROUTING, Announcement
 from dafka.overlay.wire.routed import DATA, ROUTED, Routed, decode_routed
-from dafka.overlay.wire.zeek import is_value_fast
+from dafka.overlay.wire.zeek import first_values
 from dafka.protocol.errors import MalformedMessage
 
 Output = (
@@ -110,7 +110,8 @@ class Core:
         self, now: float, number: int, messages: list[bytes], begin: int
     ) -> tuple[list[Output], int]:
         """The first message from ``begin`` on, with those data behind it that go the same way, and where the
-        others begin. Any other message may be much work, so it is handled alone."""
+        others begin. What may be much work is handled alone: any other message, and data that
+        :meth:`payload_to_check` is to be asked about first."""
         peer = self.peerings.hear(now, number)
         message = messages[begin]
         if peer is not None and message[0] == ROUTED and self.peer.flooding.is_neighbour(peer):
@@ -127,7 +128,11 @@ class Core:
                     if not following.startswith(head):
                         break
                     payloads.append(following[size:])
-                return self._hear_data(peer, head, first, payloads), begin + len(payloads)
+                taken = payloads
+                if self._enters(peer, first):
+                    taken, looked_at = first_values(payloads)
+                    del payloads[looked_at:]
+                return self._pass_data(peer, head, first, payloads, taken), begin + len(payloads)
         return self._carry(self.peerings.received(now, number, message)), begin + 1
 
     def payload_to_check(self, number: int, message: bytes) -> bytes | None:
@@ -166,7 +171,6 @@ class Core:
         routed = decode_routed(message)
         assert isinstance(routed, Routed)
         head = message[: len(message) - len(routed.payload)]
-        self.discarded["undecodable"] += 1
         return self._pass_data(peer, head, routed, [routed.payload], [])
 
     def malformed(self, now: float, number: int, error: MalformedMessage) -> list[Output]:
@@ -323,18 +327,6 @@ class Core:
             return self._carry(self.peerings.drop(neighbour, MalformedMessage("too-slow", str(error))))
         return list(self.peerings.send(neighbour, octets)) if octets else []
 
-    def _hear_data(
-        self, neighbour: bytes | None, head: bytes, first: Routed, payloads: list[bytes]
-    ) -> list[Output]:
-        if neighbour is None or not self.peer.flooding.is_neighbour(neighbour):
-            return []
-        taken = payloads
-        if self._enters(neighbour, first):
-            taken = [one for one in payloads if takes_long(one) or is_value_fast(one)]
-            if len(taken) < len(payloads):
-                self.discarded["undecodable"] += len(payloads) - len(taken)
-        return self._pass_data(neighbour, head, first, payloads, taken)
-
     @staticmethod
     def _enters(neighbour: bytes, message: Routed) -> bool:
         """Whether this node is the first to pass it on: an invalid value is stopped here, as by libbroker.
@@ -347,6 +339,8 @@ class Core:
         self, neighbour: bytes, head: bytes, first: Routed, payloads: list[bytes], taken: list[bytes]
     ) -> list[Output]:
         """Pass on those ``payloads`` that are ``taken``; all of them have used credit."""
+        if len(taken) < len(payloads):
+            self.discarded["undecodable"] += len(payloads) - len(taken)
         outputs: list[Output] = []
         blockers: list[Hashable] = []
         height = 0

@@ -25,6 +25,7 @@ MESSAGE_OCTETS = 16 * 1024 * 1024
 
 CHECKED_OCTETS = 16 * 1024  # larger values are checked beside the hub, before the core hears of them
 CHECKED_WORK = 2500  # and those that are more work, see dafka.overlay.values.checking: a few ms
+CHECKED_AT_ONCE = 5000  # such work of messages that are handled at once
 
 HANDSHAKE_SECONDS = 10.0
 """From the beginning of a connection until both sides are peers."""

@@ -24,9 +24,6 @@ PUBLISHED_MESSAGES = 200
 hub."""
 CARRIED_AT_ONCE = 200
 """Peers that get a published message before others have their turn, if it has been long enough."""
-CHECKED_AT_ONCE = 5000
-"""Work of checking what messages hold, :func:`dafka.overlay.values.checking.work`, before others have their
-turn, if it has been long enough."""
 READ_OCTETS = 128 * 1024
 """Read at once from a peer."""
 UNCHARGED_OCTETS = 16 * 1024

@@ -10,7 +10,6 @@ from dafka.hub.pool import BATCHES
 from dafka.hub.turns import Pace
 from dafka.overlay.node import limits
 from dafka.overlay.role import EndpointRole, Output
-from dafka.overlay.values.checking import takes_long, work
 from dafka.overlay.wire.zeek import is_value_fast
 
 
@@ -24,30 +23,14 @@ class Receiving:
 
     def receive(self, number: int, messages: list[bytes]) -> None:
         """Hand the role the messages of a link, in order; waits between turns when they are much work."""
-        pace, some, amount = Pace(), list[bytes](), 0
-        if work(b"".join(messages)) <= limits.CHECKED_AT_ONCE:
-            self._receive_some(number, messages, pace)
-            return
-        for message in messages:
-            if takes_long(message):
-                payload = self._role.core.payload_to_check(number, message)
-                is_good = payload is None or BATCHES.run(is_value_fast, payload)
-                some, amount = self._receive_some(number, some, pace), 0
-                receive = self._role.received if is_good else self._role.undecodable
-                self._carry(receive(time.monotonic(), number, message))
-                continue
-            more = work(message)
-            if amount + more > limits.CHECKED_AT_ONCE:
-                some, amount = self._receive_some(number, some, pace), 0
-            some.append(message)
-            amount += more
-        self._receive_some(number, some, pace)
-
-    def _receive_some(self, number: int, messages: list[bytes], pace: Pace) -> list[bytes]:
-        begin, turns = 0, self._hub.turns
+        pace, turns, begin = Pace(), self._hub.turns, 0
         while begin < len(messages):
-            outputs, begin = self._role.received_some(time.monotonic(), number, messages, begin)
+            message = messages[begin]
+            payload = self._role.core.payload_to_check(number, message)
+            if payload is None or BATCHES.run(is_value_fast, payload):
+                outputs, begin = self._role.received_some(time.monotonic(), number, messages, begin)
+            else:
+                outputs, begin = self._role.undecodable(time.monotonic(), number, message), begin + 1
             self._carry(outputs)
             if turns.elapsed > limits.TURN_SECONDS:
                 pace.pause()
-        return []

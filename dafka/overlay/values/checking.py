@@ -7,12 +7,13 @@ from dafka.overlay.values import types
 from dafka.overlay.values.decoder import read, read_counted
 from dafka.protocol.errors import MalformedMessage
 
-_OTHERS = 0  # their size is not in the tag alone
-_SIZES = [1, 2, 9, 9, _OTHERS, _OTHERS, 17, _OTHERS, _OTHERS, 9, 9, _OTHERS, _OTHERS, _OTHERS, _OTHERS]
-
+_OTHERS = 0
+SIZES = [1, 2, 9, 9, _OTHERS, _OTHERS, 17, _OTHERS, _OTHERS, 9, 9, _OTHERS, _OTHERS, _OTHERS, _OTHERS]
+"""Of a value by its tag, in octets; 0: that is not in the tag alone."""
 
 _TAG_WORK = 12  # of what may be in a hundred others; an octet of a set is 1, some 0.3 us
 _PLAIN = 8  # octets where there is no set and no table are as much as one of a set
+_SHORT = CHECKED_WORK // (1 + _TAG_WORK)  # octets, whatever they are
 
 
 def work(octets: bytes) -> int:
@@ -26,6 +27,8 @@ def work(octets: bytes) -> int:
 
 def takes_long(octets: bytes) -> bool:
     """Whether a value is too much to be checked in the hub. If a part of octets is, so are they."""
+    if len(octets) <= _SHORT:
+        return False
     return len(octets) > CHECKED_OCTETS or work(octets) > CHECKED_WORK
 
 
@@ -45,7 +48,7 @@ def end_of(octets: bytes, position: int, depth: int, count: int) -> int:
     """
     for _ in range(count):
         tag = octets[position]
-        size = _SIZES[tag]
+        size = SIZES[tag]
         if size:
             position += size
         elif tag == types.STRING or tag == types.ENUM:

@@ -6,14 +6,14 @@ Elements that are there beyond what is known are left out.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from dafka.overlay.limits import MOST_NESTED
+from dafka.overlay.limits import CHECKED_AT_ONCE, MOST_NESTED
 from dafka.overlay.values import Count, Enum, Timestamp, Value, decode, encode
-from dafka.overlay.values.checking import end_of, is_value
+from dafka.overlay.values.checking import SIZES, end_of, is_value, takes_long, work
 from dafka.overlay.values.decoder import read
-from dafka.overlay.values.types import VECTOR
+from dafka.overlay.values.types import STRING, VECTOR
 from dafka.protocol.errors import MalformedMessage
 
 EVENT, LOG_CREATE, LOG_WRITE, IDENTIFIER_UPDATE, BATCH = map(Count, range(1, 6))
@@ -102,7 +102,7 @@ class ValueReader:
     __slots__ = ("_last",)
 
     def __init__(self) -> None:
-        self._last = _Beginning(b"", "", -1)
+        self._last = b"", "", -1  # the beginning of the last event, its name, its number of arguments
 
     def read(self, payloads: Iterable[bytes]) -> list[Value]:
         """Their values, as ``decode`` reads them. Those that hold none are left out."""
@@ -136,30 +136,26 @@ class ValueReader:
                     keep((format_, kind, (name, tuple(arguments))))
                     continue
             try:
-                value = decode(octets)
+                value: Any = decode(octets)
             except MalformedMessage:
                 continue
             keep(value)
             if octets.startswith(_EVENT_START):
-                self._last = head, name, count = _beginning(octets, value)
-                start = len(head)
+                head, start, count = _beginning(octets)
+                name = value[2][0] if count >= 0 else ""
+                self._last = head, name, count
         return values
 
 
-class _Beginning(NamedTuple):
-    """The octets of an event up to its arguments; -1 of them if it cannot be told from the octets alone."""
-
-    octets: bytes
-    name: str
-    arguments: int
-
-
-def _beginning(octets: bytes, value: Any) -> _Beginning:
-    _, _, (name, arguments) = value
-    size = octets[_NAME]
-    if size < 0x80 and isinstance(arguments, tuple) and len(arguments) < 0x80:
-        return _Beginning(octets[: _NAME + 1 + size + 2], name, len(arguments))  # their tag, their number
-    return _Beginning(b"", "", -1)
+def _beginning(octets: bytes) -> tuple[bytes, int, int]:
+    """Of an event, which is a value: the octets up to its arguments, how many these are, and the number of
+    arguments; that is -1 if it cannot be told from the octets alone."""
+    if octets.startswith(_EVENT_START):
+        size = octets[_NAME]
+        end = _NAME + 1 + size  # of the name; behind it their tag and their number
+        if size < 0x80 and octets[end] == VECTOR and octets[end + 1] < 0x80:
+            return octets[: end + 2], end + 2, octets[end + 1]
+    return b"", 0, -1
 
 
 def is_value_fast(octets: bytes) -> bool:
@@ -174,6 +170,50 @@ def is_value_fast(octets: bytes) -> bool:
         except (IndexError, MalformedMessage):
             return False
     return is_value(octets)
+
+
+def first_values(payloads: Sequence[bytes]) -> tuple[list[bytes], int]:
+    """Those that are values among the first payloads, and how many these are: all, or as many as are no more
+    work than CHECKED_AT_ONCE.
+
+    It ends before one that takes long to check, unless that is the first: then the caller has checked it.
+    Faster for an event that follows one of the same name with so many plain arguments.
+    """
+    values: list[bytes] = []
+    keep, sizes = values.append, SIZES
+    head, start, count = b"", 0, -1
+    left = CHECKED_AT_ONCE
+    for index, octets in enumerate(payloads):
+        if count >= 0 and octets.startswith(head):
+            position, missing = start, count
+            try:
+                while missing:
+                    tag = octets[position]
+                    size = sizes[tag]
+                    if not size:
+                        size = octets[position + 1] + 2
+                        if tag != STRING or size > 0x81:
+                            break
+                    position += size
+                    missing -= 1
+            except IndexError:
+                continue
+            if not missing:
+                if position == len(octets):
+                    keep(octets)
+                continue
+        if takes_long(octets):
+            if index:
+                return values, index
+            keep(octets)
+            continue
+        left -= work(octets)
+        if left < 0 and index:
+            return values, index
+        if is_value_fast(octets):
+            keep(octets)
+            head, start, count = _beginning(octets)
+    return values, len(payloads)
 
 
 _EVENT_START = encode((_FORMAT, EVENT, ("", ())))[:-3]  # up to the tag of its name

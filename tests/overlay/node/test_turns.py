@@ -53,7 +53,8 @@ def test_messages_that_came_at_once_and_are_much_work_are_handled_in_several_tur
     def received_some(now, number, messages, begin):
         return [messages[begin]], begin + 1
 
-    role = SimpleNamespace(received_some=received_some)
+    core = SimpleNamespace(payload_to_check=lambda number, message: None)
+    role = SimpleNamespace(received_some=received_some, core=core)
     hub = SimpleNamespace(turns=SimpleNamespace(elapsed=1.0 if is_long else 0.0))
     Receiving(hub, role, done.extend).receive(7, [b"1", b"2", b"3"])
     assert [one for one in done if one != "a turn ends"] == [b"1", b"2", b"3"]

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from overlay.vectors import native
 
-from dafka.overlay.limits import MOST_NESTED
+from dafka.overlay.limits import CHECKED_AT_ONCE, CHECKED_OCTETS, MOST_NESTED
 from dafka.overlay.values import Count, Enum, Port, Set, Subnet, Table, Timespan, Timestamp, decode, encode
-from dafka.overlay.values.checking import is_value
+from dafka.overlay.values.checking import is_value, takes_long, work
 from dafka.overlay.wire.envelope import DATA, decode_envelope
-from dafka.overlay.wire.zeek import Event, ValueReader, is_value_fast, to_value
+from dafka.overlay.wire.zeek import Event, ValueReader, first_values, is_value_fast, to_value
 from dafka.protocol.errors import MalformedMessage
 
 RECORDED = {
@@ -122,3 +122,29 @@ def test_a_stream_is_read_as_each_of_its_values_is(stream):
     reader = ValueReader()
     some = reader.read(stream[:3]) + reader.read(stream[3:])
     assert [encode(value) for value in some] == [encode(decode(one)) for one in stream if is_decoded(one)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(STREAMS)
+def test_the_values_among_messages_are_those_that_can_be_decoded(stream):
+    assert first_values(stream) == ([one for one in stream if is_decoded(one)], len(stream))
+
+
+SETS = encode(to_value(Event("conn", tuple([Set(range(40))] * 3))))
+
+
+@pytest.mark.parametrize("damage", [0, 1])
+def test_as_many_are_looked_at_as_are_little_work(damage):
+    stream = [SETS[: len(SETS) - damage]] * 50
+    values, looked_at = first_values(stream)
+    assert 1 < looked_at < 50 and looked_at * work(stream[0]) <= CHECKED_AT_ONCE
+    assert values == stream[: 0 if damage else looked_at]
+
+
+def test_one_that_takes_long_is_not_looked_at_unless_it_is_the_first_which_its_caller_knows():
+    small, large = encode(to_value(Event("conn", (1, "x")))), encode("x" * CHECKED_OCTETS)[:-1]
+    many = encode(to_value(Event("conn", tuple([Set([number]) for number in range(120)]))))
+    for one in (large, many):
+        assert takes_long(one)
+        assert first_values([small, small, one, small]) == ([small, small], 2)
+        assert first_values([one, small]) == ([one, small], 2)
