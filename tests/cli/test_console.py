@@ -292,7 +292,7 @@ def test_consume_goes_on_where_it_was(tmp_path: Path) -> None:
             assert (done.stdout, done.stderr) == (said, "")
 
 
-def test_a_file_of_positions_that_is_none_is_one_line(tmp_path: Path) -> None:
+def test_a_malformed_file_of_positions_is_an_error_of_one_line(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.json"
     wrong.write_text("[]")
     missing = tmp_path / "no" / "file"

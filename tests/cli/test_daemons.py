@@ -83,7 +83,7 @@ def test_bounds_that_make_no_sense_are_named_before_anything_starts(
     ("bounds", "expected"),
     [("a:1:2", (b"a", 1, 2)), ("a::3", (b"a", -1, 3)), ("a:1:", (b"a", 1, -1)), ("a:b:1:2", (b"a:b", 1, 2))],
 )
-def test_a_bound_that_is_left_out_is_none_and_topics_may_have_colons(
+def test_without_a_bound_there_is_no_limit_and_topics_may_have_colons(
     bounds: str, expected: tuple[bytes, int, int]
 ) -> None:
     topic, retention = TopicBounds().convert(bounds, None, None)

@@ -93,7 +93,7 @@ def test_a_variable_that_no_option_has_is_named_with_the_nearest_one(variable: s
     assert refused("config", "tower", **{variable: "1"}).returncode == 0
 
 
-def test_variables_of_other_commands_and_what_a_container_is_told_of_services_are_none_of_a_command() -> None:
+def test_variables_of_other_commands_and_of_a_container_s_services_are_ignored() -> None:
     environment = {
         "DAFKA_STORE_PUB": "tcp://tower:5557",
         "DAFKA_PIPELINE_ARCHIVE_TOPICS": "orders",

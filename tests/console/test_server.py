@@ -71,7 +71,7 @@ def test_chunks_of_an_older_protocol_are_refused(local):
     assert answers.startswith(b"HTTP/1.1 400") and b" 200 OK" not in answers
 
 
-def test_heads_that_are_too_slow_or_long_are_no_mistakes_of_the_console(shared, monkeypatch, capfd):
+def test_heads_that_are_too_slow_or_long_are_not_logged_as_errors_of_the_console(shared, monkeypatch, capfd):
     monkeypatch.setattr(limits, "HEAD_SECONDS", 0.2)
     with Console(dafka.broker.connect(shared.bootstrap_servers, SECONDS)) as console:
         host, port = console.url.removeprefix("http://").rstrip("/").split(":")

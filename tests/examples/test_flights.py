@@ -117,7 +117,7 @@ def test_with_the_import_changed_back_it_runs_on_kafka_python(tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["", "NA"])
-def test_what_the_file_leaves_empty_is_none_and_numbers_are_numbers(tmp_path, missing):
+def test_empty_columns_of_the_file_become_none_and_numbers_are_numbers(tmp_path, missing):
     (event,) = flights.read_flights(write(tmp_path / "flights.csv", [row(delay=missing)]))
     assert event["dep_delay"] is None
     assert (event["carrier"], event["flight"], event["distance"]) == ("UA", 1545, 1400)

@@ -72,7 +72,7 @@ def test_of_several_trims_of_a_partition_the_farthest_counts(folder: Path) -> No
         assert changes.floors == {partition: (2, 2)}
 
 
-def test_trims_that_move_nothing_are_no_change(folder: Path) -> None:
+def test_trims_that_move_nothing_change_nothing(folder: Path) -> None:
     with Log(folder) as log:
         partition, unknown = filled(log), log.partition(b"new", ADDRESS)
         changes = Changes([])

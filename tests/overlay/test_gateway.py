@@ -262,7 +262,7 @@ def test_a_message_for_a_third_node_is_not_taken():
 TOO_SHORT = EVENT[:-1]
 
 
-def test_what_no_value_is_goes_no_further_than_the_node_that_it_comes_to():
+def test_malformed_values_go_no_further_than_the_node_that_they_come_to():
     wiring = overlay("a", "b", libbroker="x y", links="a b, b x, b y", a="/t", b="/t", y="/t")
     assert publish(wiring, "x", payload=TOO_SHORT) == []
     assert publish(wiring, "x") == ["a", "b", "y"]

@@ -106,7 +106,7 @@ NO_VALUES = [b"", b"\xff", b"\x05\x02x", encode(("x", 1))[:-1], encode(1) + b"\x
 
 
 @pytest.mark.parametrize("size", [0, CHECKED_OCTETS + 1])
-def test_what_no_value_is_goes_no_further_than_the_first_node(size):
+def test_malformed_values_go_no_further_than_the_first_node(size):
     """x, b and a in a chain; whatever x sends for a, and for b and a."""
     wiring = Wiring("a", "b", "x").connect("a b", "x b")
     wiring.carry("a", wiring["a"].subscribe([b"/t"]))
@@ -130,7 +130,7 @@ def test_what_no_value_is_goes_no_further_than_the_first_node(size):
     assert core.discarded == {"undecodable": 2 * len(NO_VALUES)}
 
 
-def test_what_no_value_is_uses_credit_all_the_same():
+def test_malformed_values_use_credit_all_the_same():
     wiring = Wiring("a", "b", "x").connect("a b", "x b")
     wiring.carry("a", wiring["a"].subscribe([b"/t"]))
     core = wiring["b"].core

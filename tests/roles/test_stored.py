@@ -48,7 +48,7 @@ def test_what_was_handed_over_since_does_not_fail_with_them():
     assert list(one.pending) == [Pending(3, 3, 3)]
 
 
-def test_an_append_that_is_over_already_is_none():
+def test_an_append_that_is_over_already_has_no_effect():
     one = appending((0, 2))
     assert one.take_failed(5) is None
     assert len(one.pending) == 1

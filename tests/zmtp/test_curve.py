@@ -160,7 +160,7 @@ def test_a_client_talks_to_no_server_that_has_not_the_secret_key():
         shake_hands(client(), server(pair=between))
 
 
-def test_whose_key_is_taken_off_the_list_is_welcome_no_longer():
+def test_a_client_whose_key_is_taken_off_the_list_is_refused():
     known = {CLIENT.public}
 
     def make(check: curve.Check) -> CurveServer:

@@ -65,7 +65,7 @@ def test_a_server_that_proves_no_key_is_left_unless_such_are_known():
     assert client.established is not None and client.established.key == b""
 
 
-def test_a_proof_of_another_connection_is_none():
+def test_a_proof_of_another_connection_is_refused():
     between = Between(CLIENT.public, pair().public, pair().public)
     with pytest.raises(ProtocolError, match="a node that proves no key"):
         connect(None, (NODE.public,), told={PROPERTY: proof_of(*NODE, between)})

@@ -86,7 +86,7 @@ def test_decisions_about_very_long_names_are_not_kept(ask):
     assert not table(ask)._decisions
 
 
-def test_what_no_entry_is_about_may_be_open_to_everybody():
+def test_resources_without_an_entry_may_be_open_to_everybody():
     with Broker(acls=ServerAcls(allow_everyone_if_no_acl_found=True)) as broker:
         ask = ask_of(broker)
         assert may(ask, "User:b", Operation.READ)

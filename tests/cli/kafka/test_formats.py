@@ -35,7 +35,7 @@ def test_a_format_is_filled_in(text, shown):
 
 
 @pytest.mark.parametrize("text", ["%", "%z", "\\", r"\q", r"\x4"])
-def test_what_no_format_has_is_named(text):
+def test_an_unknown_field_or_escape_of_a_format_is_named(text):
     with pytest.raises(
         ValueError, match=r"is not an? (field|escape), there are|nothing behind the [%\\] at its end"
     ):

@@ -122,7 +122,7 @@ def test_without_a_server_a_command_ends_after_its_timeout(command: str) -> None
 
 
 @pytest.mark.parametrize("command", [["fetch", "t"], ["relay", "t"], ["acks"], ["nodes"], ["produce", "t"]])
-def test_an_address_that_is_none_is_an_error_that_names_it(command: list[str]) -> None:
+def test_a_malformed_address_is_an_error_that_names_it(command: list[str]) -> None:
     failed = run("zper", *command, "--address", "nonsense")
     assert failed.returncode == 1
     assert failed.stderr.startswith("Error: cannot connect to 'nonsense', an address is tcp://host:port")

@@ -59,7 +59,7 @@ def test_groups_lists_and_values(parsed, text, settings):
         ("#" * (MOST_OCTETS + 1), "octets"),
     ],
 )
-def test_what_is_no_such_file_is_an_error_with_its_line(parsed, content, what):
+def test_a_malformed_file_is_an_error_with_its_line(parsed, content, what):
     with pytest.raises(ConfigurationError, match=what) as caught:
         parsed(content)
     assert str(caught.value).startswith("Error while reading ")

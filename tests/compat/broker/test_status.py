@@ -62,6 +62,6 @@ def test_an_error_about_nobody_or_about_somebody_whose_address_is_unknown():
     assert repr(error) == f'peer_invalid(endpoint_info({SOMEBODY}, none), "x")'
 
 
-def test_an_error_that_is_none():
+def test_a_status_without_an_error():
     assert Error().code() == 0
     assert repr(Error()) == "none"

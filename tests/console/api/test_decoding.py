@@ -291,7 +291,7 @@ def test_a_registry_with_tls_and_a_password_is_asked_with_them(shared, topic, tm
             assert "certificate verify failed" in only(client, topic)["value"]["note"]
 
 
-def test_an_address_that_is_none_is_refused():
+def test_a_malformed_address_is_refused():
     for url in ("registry:8081", "ftp://x", "http://", "http://x:99999", "http://x/?a=1", "http://a b"):
         with pytest.raises(ValueError, match="schema registry"):
             SchemaRegistry(url)

@@ -223,6 +223,6 @@ def test_lines_of_the_log_are_noticed(local):
         for one in ("http://x", "https://x:1", "http://u@x:1", "http://x:65536", "http://x:1/y")
     ],
 )
-def test_addresses_that_are_none_are_refused(wrong):
+def test_malformed_addresses_are_refused(wrong):
     with pytest.raises(ValueError):
         NetworkOptions(**wrong)

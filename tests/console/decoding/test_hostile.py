@@ -94,7 +94,7 @@ def test_an_avro_schema_that_doubles_at_each_level_costs_nothing_much():
     ],
     ids=lambda one: None if isinstance(one, str) and len(one) < 60 else "x",
 )
-def test_avro_schemas_that_are_none_are_refused(text):
+def test_invalid_avro_schemas_are_refused(text):
     with pytest.raises(DecodingError):
         AvroSchema(text).decode(b"\2")
 
@@ -196,7 +196,7 @@ def test_what_becomes_too_large_or_too_deep_is_refused():
     ],
     ids=lambda one: None if isinstance(one, str) and len(one) < 60 else "x",
 )
-def test_protobuf_schemas_that_are_none_are_refused(files, why):
+def test_invalid_protobuf_schemas_are_refused(files, why):
     with pytest.raises(DecodingError, match=why):
         ProtobufSchema(files[-1][1], files[:-1])
 

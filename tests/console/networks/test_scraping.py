@@ -83,7 +83,7 @@ def answering(content: bytes, *, close: bool = True):
         (b"", "no answer"),
     ],
 )
-def test_what_is_no_server_of_metrics_is_told_so(content, words):
+def test_answers_without_metrics_are_reported_as_such(content, words):
     with answering(content) as port:
         found = Scraper().ask("127.0.0.1", port)
     assert found["metrics"] is None and words in found["metrics_error"]

@@ -30,7 +30,7 @@ def test_what_is_old_is_looked_at_again(monkeypatch):
     assert shared() == 1
 
 
-def test_a_look_that_fails_is_no_answer():
+def test_a_look_that_fails_is_not_kept_as_an_answer():
     answers = iter([ValueError("away"), 7])
 
     def look():

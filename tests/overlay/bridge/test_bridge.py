@@ -86,7 +86,7 @@ def test_logs_of_zeek_become_records_with_the_names_of_their_fields(
     assert {record.key for record in records} == {expected["uid"].encode()}  # type: ignore[union-attr]
 
 
-def test_what_no_rule_can_carry_is_counted_and_keeps_nothing_back(
+def test_events_that_rules_cannot_carry_are_counted_and_keep_nothing_back(
     opened: ExitStack, site: Callable[..., Site]
 ) -> None:
     here = site("here")

@@ -74,6 +74,6 @@ def test_anything_but_json_is_refused(octets: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["18446744073709551616", "-9223372036854775809", "[" * 102 + "]" * 102])
-def test_what_no_value_can_hold_is_refused(text: str) -> None:
+def test_json_that_a_value_cannot_hold_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
         from_json(json.loads(text))

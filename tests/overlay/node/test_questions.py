@@ -17,7 +17,7 @@ def test_each_question_has_its_own_answers_and_who_is_gone_owes_none():
     assert (silent, others) == ({b"c"}, {b"a"})
 
 
-def test_answers_that_nobody_waits_for_are_none():
+def test_answers_that_nobody_waits_for_are_ignored():
     questions = Questions()
     question, silent = questions.ask([b"a"])
     questions.end(question)

@@ -76,7 +76,7 @@ def test_an_error_has_libbroker_s_name_and_its_place(read, text, name, line, col
 
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "1" * 100_000])
-def test_what_no_value_can_be_is_refused(read, text):
+def test_text_without_a_value_is_refused(read, text):
     assert outcome(read, text) == ("invalid",)
 
 

@@ -94,6 +94,6 @@ def test_an_entry_that_cannot_be_is_named(change, words):
     assert (words in found) if words else not found
 
 
-def test_a_field_that_is_unknown_is_none_of_a_filter():
+def test_a_filter_with_an_unknown_operation_is_unknown():
     assert not AclFilter().is_unknown
     assert AclFilter(operation=Operation.UNKNOWN).is_unknown

@@ -38,6 +38,6 @@ def test_an_invalid_one_is_told_first_and_fails_with_the_next_message(message):
 @pytest.mark.parametrize(
     "message", [b"", b"\xff", b"n,,", b"n,,\x01\x01", b"y,,\x01auth=Bearer good\x01\x01"]
 )
-def test_what_is_no_such_message_fails(message):
+def test_malformed_messages_fail(message):
     with pytest.raises(AuthenticationError):
         exchange().respond(message)

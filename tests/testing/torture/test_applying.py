@@ -114,7 +114,7 @@ def test_a_consumer_reads_everything_whatever_happens_to_its_fetches(kind):
 
 
 @pytest.mark.parametrize("kind", [kind for kind, one in KINDS.items() if "commit" in one.operations])
-def test_a_commit_is_done_or_repeated_or_fails_because_the_member_is_none_any_more(kind):
+def test_a_commit_is_done_or_repeated_or_fails_because_the_member_has_left(kind):
     fault = Fault("commit g", 1, kind)
     with chaos.plan([fault]) as broker:
         broker.preload("t", [b"a", b"b"])

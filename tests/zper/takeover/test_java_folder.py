@@ -146,7 +146,7 @@ def test_other_files_and_folders_are_passed_over(tmp_path: Path):
     assert [len(topic.segments) for topic in topics_of(tmp_path)] == [1, 1]
 
 
-def test_a_folder_without_topics_or_with_a_name_that_is_none_is_an_error(tmp_path: Path):
+def test_a_folder_without_topics_or_with_an_illegal_name_is_an_error(tmp_path: Path):
     with pytest.raises(FolderError, match="has no folder TOPIC"):
         topics_of(tmp_path)
     segments(tmp_path / "no topic", WHOLE, [])

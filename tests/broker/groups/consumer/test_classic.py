@@ -98,7 +98,7 @@ def test_a_removed_member_that_still_reads_stops_before_it_joins_again(mixed):
     assert mixed.enter("removed").error is None
 
 
-def test_what_no_other_classic_member_has_is_refused(mixed):
+def test_protocols_that_other_classic_members_do_not_have_are_refused(mixed):
     assert mixed.enter(protocol_type="connect").error is InconsistentGroupProtocolError
     assert mixed.enter(metadata=b"?").error is InconsistentGroupProtocolError
     assert mixed.enter(metadata=bytes(classic.MIGRATED_OCTETS + 1)).error is InconsistentGroupProtocolError

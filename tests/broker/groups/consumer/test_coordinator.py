@@ -239,7 +239,7 @@ def test_after_a_restart_members_join_again_epochs_go_on_and_offsets_are_there(t
         assert client.call("fetch_offsets", "g")["t", 0].offset == 7
 
 
-def test_a_heartbeat_of_a_group_with_many_members_is_no_long_turn(topic):
+def test_a_heartbeat_of_a_group_with_many_members_takes_short_turns(topic):
     """100 members on 1000 partitions, all of which join and settle."""
     topic.create("wide", 994)
     epochs: dict[str, int] = {}

@@ -60,7 +60,7 @@ def test_one_that_was_not_gets_a_new_target(topics, what):
     assert group.needs_target and group.epoch == 6
 
 
-def test_who_is_away_may_have_had_something_to_give_up(topics):
+def test_a_member_that_is_away_may_have_had_something_to_give_up(topics):
     group = restored(topics, member(topics, "x", 0, 1, 2, 3, epoch=-2))
     assert group.needs_target
 

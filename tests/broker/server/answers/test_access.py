@@ -126,7 +126,7 @@ def test_sasl_is_out_of_place_where_there_is_none(client: Client) -> None:
 
 
 @each_time
-def test_a_long_list_of_users_is_no_long_turn_of_the_hub(client: Client, wire: WireClient) -> None:
+def test_a_long_list_of_users_takes_short_turns_of_the_hub(client: Client, wire: WireClient) -> None:
     """Of 10 000; in one turn they took 0.12 s."""
     one = ScramCredential(bytes(16), bytes(32), bytes(32), 4096)
     client.core.accounts._known.update({("SCRAM-SHA-256", f"u{number}"): one for number in range(10_000)})

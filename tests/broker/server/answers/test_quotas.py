@@ -85,7 +85,7 @@ def test_errors_are_of_the_entity_or_of_the_filter(wire: WireClient) -> None:
 
 
 @each_time
-def test_a_long_list_is_no_long_turn_of_the_hub(client: Client, wire: WireClient) -> None:
+def test_a_long_list_takes_short_turns_of_the_hub(client: Client, wire: WireClient) -> None:
     """Of 10 000, as many as there may be; in one turn they took 0.15 s."""
     table = client.core.quotas
     table.quotas.update({(("user", f"u{number}"),): {"producer_byte_rate": 1.0} for number in range(10_000)})

@@ -118,7 +118,7 @@ def test_what_cannot_be_answered_is_a_named_error_with_brokers_code(stores):
             assert caught.value.code is code and "'st'" in str(caught.value)
 
 
-def test_what_no_store_takes_is_refused_where_it_enters(stores):
+def test_a_value_that_stores_do_not_take_is_refused_where_it_enters(stores):
     for store in stores:
         for write in (
             lambda store=store: store.put("k", object()),
