@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -23,6 +22,7 @@ from dafka.broker.looking.series import SeriesCache, series_of  # noqa: E402
 from dafka.broker.topics.configs import InvalidConfigError  # noqa: E402
 from dafka.broker.topics.group_configs import check_started_with  # noqa: E402
 from dafka.cli.authorizer import authorizer_options  # noqa: E402
+from dafka.cli.hangup import on_hangup  # noqa: E402
 from dafka.cli.health import health_of, hub_turns  # noqa: E402
 from dafka.cli.metrics import Metrics, metrics_options  # noqa: E402
 from dafka.cli.options import (  # noqa: E402
@@ -181,8 +181,7 @@ def broker(
         return
     # What passes on the mesh would be a line for each run of records that is written.
     logging.getLogger("dafka.mesh").setLevel(max(logging.INFO, logging.getLogger().level))
-    if tls is not None and hasattr(signal, "SIGHUP"):
-        signal.signal(signal.SIGHUP, partial(_renew, configured))
+    on_hangup(partial(_renew, configured))
     with ended_by_signal(), configured as running:
         click.echo(f"broker: {_addresses(running)} in {data}", err=True)
         if console is not None:
@@ -204,7 +203,7 @@ def _of_console(listen: str, wanted: bool | None, tls: ServerTls | None) -> Serv
     return tls if wanted else None
 
 
-def _renew(broker: Broker, *_: object) -> None:
+def _renew(broker: Broker) -> None:
     """A broker that starts or ends needs no telling: new connections look at the files, too."""
     with suppress(BrokerStoppedError):
         broker.renew()

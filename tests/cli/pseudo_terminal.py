@@ -30,6 +30,7 @@ class PseudoTerminal:
         self._resize(slave, columns, lines)
         self.before = termios.tcgetattr(slave)
         self._slave = slave  # kept open, so that its state can be read when the program has ended
+        self._open = [self._master, slave]
         everything = environment(TERM="xterm-256color", **variables)  # a size in it would hide the window's
         self.process = subprocess.Popen(
             command,
@@ -72,6 +73,12 @@ class PseudoTerminal:
             assert time.monotonic() < deadline, self.shown
         return self.process.returncode
 
+    def close(self) -> None:
+        """Close the window."""
+        for descriptor in self._open:
+            os.close(descriptor)
+        self._open = []
+
     @property
     def after(self) -> list[object]:
         """The settings of the terminal now; ``before`` are those at the start."""
@@ -95,5 +102,4 @@ class PseudoTerminal:
     def __exit__(self, *exc_info: object) -> None:
         self.process.kill()
         self.process.wait()
-        os.close(self._master)
-        os.close(self._slave)
+        self.close()
