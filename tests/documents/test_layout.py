@@ -68,6 +68,7 @@ ELSEWHERE = {
     "dafka/broker/remote/share_standings.py": "tests/broker/share/test_progress.py",
     "dafka/broker/server/answers/share.py": "tests/broker/share/test_calls.py",
     "dafka/console/green_http.py": "tests/console/networks/test_scraping.py",
+    "dafka/cli/kafka/any_records.py": "tests/cli/kafka/test_topics.py",
     "dafka/cli/kafka/copying.py": "tests/cli/kafka/test_topics.py",
     "dafka/cli/kafka/read_topics.py": "tests/cli/kafka/test_consume.py",
     "dafka/broker/looking/groups.py": "tests/cli/kafka/test_groups.py",

@@ -23,7 +23,7 @@ class NewRecord(NamedTuple):
 
     key: bytes | None
     value: bytes | None
-    headers: list[tuple[str, bytes]]
+    headers: list[tuple[str, bytes | None]]
     partition: int | None = None
     timestamp: int | None = None
 
@@ -108,7 +108,7 @@ def _octets(row: dict[str, Any], name: str) -> bytes | None:
         raise RowError(f"{name} is not text: {error.reason}") from error
 
 
-def _headers(row: dict[str, Any]) -> list[tuple[str, bytes]]:
+def _headers(row: dict[str, Any]) -> list[tuple[str, bytes | None]]:
     given = row.get("headers") or []
     if isinstance(given, dict):
         given = [{"name": name, "value": value} for name, value in given.items()]
@@ -120,4 +120,4 @@ def _headers(row: dict[str, Any]) -> list[tuple[str, bytes]]:
             raise RowError("a header is an object with name and value")
         _octets(one, "name")  # it is text
         found.append((one["name"], _octets(one, "value")))
-    return found  # type: ignore[return-value]  # a header may be null
+    return found

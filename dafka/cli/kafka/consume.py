@@ -61,8 +61,9 @@ def consume(
 ) -> None:
     """Print the records of topics, each value on a line.
 
-    A format has fields for %s value, %k key, %S and %K their lengths (-1: null), %t topic, %p partition,
-    %o offset, %T timestamp in milliseconds, %h headers, and \\n \\r \\t \\0 \\x41.
+    A format has fields for %s value, %k key, %S and %K their lengths (-1: null), %R the value's as four
+    octets, %t topic, %p partition, %o offset, %T timestamp in milliseconds, %h headers, and \\n \\r \\t \\0
+    \\x41.
 
     \b
       dafka kafka consume orders --exit --from -10

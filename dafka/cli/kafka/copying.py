@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import click
 
+from dafka.broker.looking.rows import NewRecord
 from dafka.cli.kafka.at_cluster import Cluster
 from dafka.cli.kafka.read_topics import ReadTopics
 
@@ -29,13 +29,14 @@ def copy_topic(
     """
     from kafka import TopicPartition as Key
 
-    from compat.kafka import KafkaConsumer, KafkaProducer
+    from compat.kafka import KafkaConsumer
+    from dafka.cli.kafka import any_records
 
     left = {Key(*key) for key, offset in starts.items() if offset < ends[key]}
     consumer = KafkaConsumer(
         **cluster.configs, enable_auto_commit=False, isolation_level="read_committed", max_poll_records=5000
     )
-    producer = KafkaProducer(**cluster.configs, linger_ms=5, max_request_size=2**27)
+    producer = any_records.producer(**cluster.configs, linger_ms=5, max_request_size=2**27)
     refused: list[BaseException] = []
     copied = 0
     try:
@@ -49,7 +50,10 @@ def copy_topic(
             for key, records in found.items():
                 for record in records:
                     if record.offset < ends[key]:
-                        _send(producer, destination, record, refused)
+                        same = NewRecord(
+                            record.key, record.value, record.headers, record.partition, record.timestamp
+                        )
+                        any_records.send(producer, destination, same).add_errback(refused.append)
                         copied += 1
             if refused:
                 break
@@ -63,14 +67,3 @@ def copy_topic(
     if refused:
         raise click.ClickException(f"a record was refused: {refused[0]}")
     return copied
-
-
-def _send(producer: Any, destination: str, record: Any, refused: list[BaseException]) -> None:
-    producer.send(
-        destination,
-        record.value,
-        key=record.key,
-        headers=list(record.headers),
-        partition=record.partition,
-        timestamp_ms=record.timestamp,
-    ).add_errback(refused.append)

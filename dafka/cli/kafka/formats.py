@@ -11,8 +11,14 @@ from dafka.broker.looking.rows import octets
 
 Format = Callable[[Any], bytes]
 
-_ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
-_TOKEN = re.compile(r"%(.)|\\x([0-9a-fA-F]{2})|\\(.)|([^%\\]+)|(.)", re.DOTALL)
+_ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\"}
+_TOKEN = re.compile(
+    r"%(.)|\\x([0-9a-fA-F]{1,2})|\\(0[0-7]{0,2}|[1-9][0-9]{0,2})|\\(.)|([^%\\]+)|(.)", re.DOTALL
+)
+
+
+def _length(octets: bytes | None) -> int:
+    return -1 if octets is None else len(octets)
 
 
 def _headers(record: Any) -> bytes:
@@ -23,9 +29,10 @@ def _headers(record: Any) -> bytes:
 
 _FIELDS: dict[str, Format] = {
     "s": lambda record: record.value or b"",
-    "S": lambda record: b"%d" % (-1 if record.value is None else len(record.value)),
+    "S": lambda record: b"%d" % _length(record.value),
+    "R": lambda record: _length(record.value).to_bytes(4, "big", signed=True),
     "k": lambda record: record.key or b"",
-    "K": lambda record: b"%d" % (-1 if record.key is None else len(record.key)),
+    "K": lambda record: b"%d" % _length(record.key),
     "t": lambda record: record.topic.encode(),
     "p": lambda record: b"%d" % record.partition,
     "o": lambda record: b"%d" % record.offset,
@@ -36,15 +43,18 @@ _FIELDS: dict[str, Format] = {
 
 
 def parse_format(text: str) -> Format:
-    r"""A format of kcat's: %s value, %k key, %S and %K their lengths (-1: null), %t topic, %p partition,
-    %o offset, %T timestamp in milliseconds, %h headers, \n \r \t \0 \\ \xFF. Raises ValueError.
+    r"""A format of kcat's: %s value, %k key, %S and %K their lengths (-1: null), %R the value's in four
+    octets, %t topic, %p partition, %o offset, %T timestamp in milliseconds, %h headers; \n \r \t \\, and any
+    octet as \xFF, \255 or, after a zero, in octal \077. Raises ValueError.
     """
     parts: list[bytes | Format] = []
-    for field, code, escape, plain, lone in _TOKEN.findall(text):
+    for field, code, number, escape, plain, lone in _TOKEN.findall(text):
         if plain:
             parts.append(plain.encode("utf-8", "surrogateescape"))  # as the command line had it
         elif code:
-            parts.append(bytes.fromhex(code))
+            parts.append(bytes([int(code, 16)]))
+        elif number:
+            parts.append(bytes([int(number, 8 if number[0] == "0" else 10) & 0xFF]))
         elif field in _FIELDS and field:
             parts.append(_FIELDS[field])
         elif escape in _ESCAPES and escape:
@@ -60,7 +70,7 @@ def _unknown(field: str, escape: str) -> str:
     if field:
         return f"%{field} is not a field, there are %{' %'.join(_FIELDS)}"
     known = " ".join(f"\\{one}" for one in _ESCAPES)
-    return f"{escape!r} is not an escape, there are {known} and \\x41"
+    return f"\\{escape} is not an escape, there are {known} \\0 and \\x41"
 
 
 def json_line(record: Any) -> bytes:

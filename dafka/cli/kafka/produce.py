@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import click
 
@@ -89,11 +89,11 @@ def produce(
     inputs = files or (_standard_input(),)
     from kafka.errors import KafkaError
 
-    from compat.kafka import KafkaProducer
+    from dafka.cli.kafka import any_records
 
     with cluster.connect() as connection:  # says in words what is wrong before anything is read
         connection.call("metadata", [])
-        producer = KafkaProducer(
+        producer = any_records.producer(
             **cluster.configs,
             linger_ms=5,
             max_request_size=LARGEST,
@@ -107,8 +107,9 @@ def produce(
             if refused:
                 break
             try:
-                record = parse(line)
-                _send(producer, topic, _with(record, common, partition, timestamp), place, refused)
+                record = _with(parse(line), common, partition, timestamp)
+                sent = any_records.send(producer, topic, record)
+                sent.add_errback(lambda error, place=place: refused.append((place, error)))
             except (RowError, ValueError, AssertionError, KafkaError) as error:
                 refused.append((place, error))
         producer.flush()
@@ -118,19 +119,6 @@ def produce(
         (name, number), cause = refused[0]
         words = f"{type(cause).__name__}: {cause}" if isinstance(cause, KafkaError) else str(cause)
         raise click.ClickException(f"{name}, line {number}: {words}")
-
-
-def _send(
-    producer: Any, topic: str, record: NewRecord, place: Place, refused: list[tuple[Place, BaseException]]
-) -> None:
-    producer.send(
-        topic,
-        record.value,
-        key=record.key,
-        headers=record.headers,
-        partition=record.partition,
-        timestamp_ms=record.timestamp,
-    ).add_errback(lambda error: refused.append((place, error)))
 
 
 def _with(

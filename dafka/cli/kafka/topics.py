@@ -165,6 +165,30 @@ def empty(name: str, numbers: tuple[int, ...], before: Place, as_json: bool, clu
 
 
 @topics.command()
+@_NAMES
+@click.option(
+    "--at", "place", type=PlaceType(), default="latest", show_default=True, help="earliest, -10, a time, 2h."
+)
+@json_option
+@at_cluster
+def offsets(names: tuple[str, ...], place: Place, as_json: bool, cluster: Cluster) -> None:
+    """Show the offset in each partition that a place means; of a time, the first record from then on.
+
+    \b
+      dafka kafka topics offsets orders --at 2026-01-31T12:00
+    """
+    with cluster.connect() as connection:
+        existing = partitions_of(connection, dict.fromkeys(names))
+        keys = [(name, number) for name, numbers in existing.items() for number in numbers]
+        found = offsets_of(connection, place, keys)
+    show(
+        ({"topic": name, "partition": number, "offset": found[name, number]} for name, number in keys),
+        as_json,
+        ["topic", "partition", "offset"],
+    )
+
+
+@topics.command()
 @click.argument("source")
 @click.argument("destination")
 @click.option("--from", "start", type=PlaceType(), default="earliest", show_default=True, help="From where.")

@@ -22,6 +22,12 @@ class Terminal:
         assert done.exit_code == 0, (done.output, done.stderr)
         return done.stdout
 
+    def octets(self, *arguments: str) -> bytes:
+        """The same, as it is printed."""
+        done = self._invoke(*arguments, stdin="")
+        assert done.exit_code == 0, (done.output, done.stderr)
+        return done.stdout_bytes  # type: ignore[no-any-return]
+
     def rows(self, *arguments: str, stdin: str | bytes = "") -> list[Any]:
         """What it prints with --json."""
         return [json.loads(line) for line in self.run(*arguments, "--json", stdin=stdin).splitlines()]

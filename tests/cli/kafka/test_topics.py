@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import click
@@ -74,6 +75,39 @@ def test_a_topic_is_emptied_whole_or_up_to_a_place(terminal, topic):
     terminal.run("topics", "empty", topic)
     assert partitions(terminal, topic) == [(0, 3, 3), (1, 3, 3)]
     assert "has no partition 7" in terminal.misused("topics", "empty", topic, "--partition", "7")
+
+
+def test_offsets_at_a_place_are_shown(terminal, topic):
+    terminal.run("topics", "create", topic, "--partitions", "2")
+    records = "".join(f'{{"value": "v", "timestamp": {1000 * n}, "partition": 0}}\n' for n in range(5))
+    terminal.run("produce", topic, "--json", stdin=records)
+
+    def offsets(*arguments):
+        return [
+            (one["topic"], one["partition"], one["offset"])
+            for one in terminal.rows("topics", "offsets", topic, *arguments)
+        ]
+
+    assert offsets() == offsets("--at", "latest") == [(topic, 0, 5), (topic, 1, 0)]
+    assert offsets("--at", "1970-01-01T00:00:02.5Z") == [(topic, 0, 3), (topic, 1, 0)]
+    assert offsets("--at", "-2") == [(topic, 0, 3), (topic, 1, 0)]
+    assert offsets("--at", "2h") == [(topic, 0, 5), (topic, 1, 0)]
+    assert terminal.run("topics", "offsets", topic).splitlines()[1].split() == [topic, "0", "5"]
+    assert "UnknownTopicOrPartitionError" in terminal.refused("topics", "offsets", topic, "no-such-topic")
+
+
+def test_a_copy_has_records_that_kafka_python_refuses(terminal, topic):
+    """Clients in other languages write null as a header's value, and records without key and value."""
+    rows = [
+        {"key": "k", "value": "v", "headers": [{"name": "a", "value": None}, {"name": "b", "value": ""}]},
+        {"key": None, "value": None, "headers": []},
+        {"key": None, "value": None, "headers": [{"name": "a", "value": None}]},
+    ]
+    terminal.run("produce", topic, "--json", stdin="\n".join(json.dumps(row) for row in rows))
+    terminal.run("topics", "copy", topic, topic + "-copy")
+    for name in (topic, topic + "-copy"):
+        found = terminal.rows("consume", name, "--exit")
+        assert [{key: row[key] for key in rows[0]} for row in found] == rows
 
 
 def test_a_copy_has_the_records_partitions_and_settings(terminal, topic):
