@@ -18,7 +18,9 @@ def test_a_broker_takes_each_of_them_with_the_same_default():
     taken = dict(inspect.signature(Broker).parameters)
     del taken["path"]
     assert {name: (one.default, one.annotation) for name, one in taken.items()} == {
-        one.name: (one.default, one.type) for one in fields(BrokerOptions) if one.name != "clock"  # tests'
+        one.name: (one.default, one.type)
+        for one in fields(BrokerOptions)
+        if one.name != "clock"  # tests'
     }
 
 

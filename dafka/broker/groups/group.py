@@ -414,14 +414,10 @@ class Group:
         if late:
             self._members_gone(now)
         self._complete_joins(now)
-        if self.state is State.EMPTY and not self.members.pending and now >= self._forget_at:
-            self.state = State.DEAD
-        self.wake_at = min(
-            inf if self.state is State.DEAD else self._forget_at,
-            self._sync_by,
-            self._joins.wake_at(now),
-            self.members.next_expiry,
-        )
+        forget_at = self._forget_at if self.state is State.EMPTY and not self.members.pending else inf
+        if now >= forget_at:
+            self.state, forget_at = State.DEAD, inf
+        self.wake_at = min(forget_at, self._sync_by, self._joins.wake_at(now), self.members.next_expiry)
 
     def die(self) -> None:
         """Mark the group as deleted; it has to be empty."""

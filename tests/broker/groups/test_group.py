@@ -341,6 +341,17 @@ def test_an_empty_group_dies_after_a_while(table):
     assert error_of(table.join()) is errors.CoordinatorNotAvailableError
 
 
+def test_an_id_that_was_given_out_keeps_an_empty_group_and_does_not_have_it_ticked_all_the_time(table):
+    table.now = EMPTY_SECONDS - 1
+    (answer,) = table.join(require_known_member=True)
+    assert answer.error is errors.MemberIdRequiredError
+    table.pass_time(2)
+    table.group.tick(table.now)
+    assert (table.group.state, table.group.wake_at) == (State.EMPTY, EMPTY_SECONDS - 1 + SESSION)
+    table.pass_time(SESSION)
+    assert table.group.state is State.DEAD
+
+
 # -- describing -----------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from dafka.broker.groups.group import Group
 from dafka.broker.groups.kept_rows import SavedClassic, SavedGeneration
 from dafka.broker.groups.restoring import restoring
 from dafka.broker.interface.groups import JoinRequest
+from dafka.broker.limits import EMPTY_SECONDS
 
 
 def restored(*names, count=None, leader="a", settled=True):
@@ -43,3 +44,13 @@ def test_a_group_that_was_about_to_rebalance_does_so():
 
 def test_nothing_becomes_of_a_group_without_members():
     assert restored(count=1).state is State.EMPTY
+
+
+def test_it_is_not_ticked_for_having_been_empty_before_its_members_were_restored():
+    group = restored("a")
+    now = 5.0
+    while now < EMPTY_SECONDS + 20:
+        now += 5.0
+        assert group.heartbeat(now, 3, "a", None) is None
+        group.tick(now)
+        assert group.wake_at > now

@@ -2,23 +2,30 @@
 
 Members join, sync, heartbeat, leave, crash and stall in any order, with a clock that jumps. The leader
 assigns as a real one: every partition to exactly one of the members it was told of. Static members restart.
-In every other history the answers to many members at once take their time.
+In every other history the answers to many members at once take their time. The broker ends and goes on with
+what it has kept; the calls that wait for it then are made again.
 """
 
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
 import kafka.errors as errors
 import pytest
+from broker.groups.restarts import HOST, Disk
 
 from dafka.broker.groups.generation import State, at_once
 from dafka.broker.groups.group import Group
+from dafka.broker.groups.kept_rows import CLASSIC
 from dafka.broker.groups.members import Reply
+from dafka.broker.groups.restoring import restoring
 from dafka.broker.interface.broker import JoinRequest, LeavingMember
+from dafka.broker.interface.groups import GroupType
+from dafka.broker.limits import EMPTY_SECONDS
 
 PARTITIONS = range(12)
 SESSION, REBALANCE = 10.0, 25.0
@@ -60,6 +67,7 @@ class Life:
             "consumer",
             [("p", metadata)],
             self.instance,
+            client_host=HOST,
             require_known_member=world.random.random() < 0.5,
         )
         self.waiting = True
@@ -113,11 +121,30 @@ class World:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.now = 0.0
-        self.group = Group(0.0, self.deliver if seed % 2 else at_once)
+        self.seed = seed
+        self.group = self.new_group()
+        self.disk = Disk({GroupType.CLASSIC: CLASSIC})
         self.under_way: list[Iterator[Reply]] = []
         self.lives: list[Life] = []
         self.stable: set[int] = set()
         self.instances = 0
+
+    def new_group(self) -> Group:
+        return Group(self.now, self.deliver if self.seed % 2 else at_once)
+
+    def restart(self) -> None:
+        """The broker ends, and is there again."""
+
+        def make(kind: GroupType, whole: Any, members: Any) -> Group:
+            found = self.new_group()
+            deque(restoring(self.now, found, whole, members), 0)
+            return found
+
+        self.group = self.disk.again(make) or self.new_group()
+        self.under_way.clear()
+        for life in self.lives:
+            life.calls += 1  # no answer of the old broker comes
+            life.waiting = False
 
     def call(self, life: Life, call: Any, then: Any) -> None:
         """Make a call for a member; the answer must come once, and is lost if the member is gone then."""
@@ -160,6 +187,8 @@ class World:
     def step(self) -> None:
         self.hand_out(self.random.randrange(1, 4))
         dice = self.random.random()
+        if self.random.random() < 0.005:
+            self.restart()
         if dice < 0.04 and len(self.lives) < 8:
             self.instances += 1
             instance = f"i{self.instances}" if self.random.random() < 0.3 else None
@@ -183,6 +212,7 @@ class World:
 
     def check(self) -> None:
         group = self.group
+        self.disk.members.note("g", group)
         if group.state is not State.STABLE:
             return
         self.stable.add(group.generation)
@@ -201,6 +231,14 @@ class World:
             for life in self.lives:
                 life.step()
             self.advance(1.0)
+            self.check()
+
+    def stay(self, seconds: float) -> None:
+        """Let members send their heartbeats for so long."""
+        for _ in range(int(seconds / SESSION * 2)):
+            for life in self.lives:
+                life.step()
+            self.advance(SESSION / 2)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -209,6 +247,8 @@ def test_each_partition_has_exactly_one_owner_in_every_stable_generation(seed):
     for _ in range(1500):
         world.step()
     world.settle()
+    world.restart()
+    world.stay(EMPTY_SECONDS + 2 * SESSION)
     group = world.group
     if not world.lives:
         assert group.state in (State.EMPTY, State.DEAD)
