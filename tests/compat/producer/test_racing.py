@@ -1,8 +1,8 @@
 """Many threads send with one producer, each interrupted by the others in the midst of any line.
 
 A record joins its batch without a lock, so threads are switched between instructions, far more often than the
-interpreter does: of each record that was acknowledged the place is known, it is there once, and a thread's records
-are in their order.
+interpreter does: of each record that was acknowledged the place is known, it is there once, and a thread's
+records are in their order.
 """
 
 from __future__ import annotations
