@@ -22,7 +22,7 @@ from dafka.broker.interface.consumer_groups import (
 )
 from dafka.broker.remote.cluster import GROUP, Cluster
 from dafka.broker.remote.connection import CLIENT_ID
-from dafka.broker.remote.coordinators import ask_coordinator, ask_described, unavailable
+from dafka.broker.remote.coordinators import ask_coordinator, describe_each, unavailable
 
 _CLASSIC = 0  # the protocol of a member
 
@@ -78,42 +78,44 @@ class RemoteConsumerGroups(ConsumerGroupInterface):
         )
 
     def describe_consumer_groups(self, groups: Iterable[str]) -> dict[str, ConsumerGroupDescription]:
-        return {group: self._describe(group) for group in groups}
-
-    def _describe(self, group: str) -> ConsumerGroupDescription:
-        request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
-        try:
-            found = ask_described(self._cluster, group, request)
-        except IncompatibleBrokerVersion:
-            raise
-        except KafkaError as error:
-            return ConsumerGroupDescription(unavailable(error), str(error))
-        shares = [share for one in found.members for share in (one.assignment, one.target_assignment)]
-        return ConsumerGroupDescription(
-            error_of(found.error_code),
-            found.error_message,
-            found.group_state,
-            found.group_epoch,
-            found.assignment_epoch,
-            found.assignor_name,
-            [
-                ConsumerMember(
-                    one.member_id,
-                    one.instance_id,
-                    one.rack_id,
-                    one.member_epoch,
-                    one.client_id,
-                    one.client_host,
-                    one.subscribed_topic_names,
-                    one.subscribed_topic_regex or None,
-                    _partitions(one.assignment),
-                    _partitions(one.target_assignment),
-                    one.member_type == _CLASSIC,
-                )
-                for one in found.members
-            ],
-            {topic.topic_id: topic.topic_name for share in shares for topic in share.topic_partitions},
+        return describe_each(
+            self._cluster,
+            groups,
+            lambda group: ConsumerGroupDescribeRequest(
+                group_ids=[group], include_authorized_operations=False
+            ),
+            _description,
+            ConsumerGroupDescription,
         )
+
+
+def _description(found: Any) -> ConsumerGroupDescription:
+    shares = [share for one in found.members for share in (one.assignment, one.target_assignment)]
+    return ConsumerGroupDescription(
+        error_of(found.error_code),
+        found.error_message,
+        found.group_state,
+        found.group_epoch,
+        found.assignment_epoch,
+        found.assignor_name,
+        [
+            ConsumerMember(
+                one.member_id,
+                one.instance_id,
+                one.rack_id,
+                one.member_epoch,
+                one.client_id,
+                one.client_host,
+                one.subscribed_topic_names,
+                one.subscribed_topic_regex or None,
+                _partitions(one.assignment),
+                _partitions(one.target_assignment),
+                one.member_type == _CLASSIC,
+            )
+            for one in found.members
+        ],
+        {topic.topic_id: topic.topic_name for share in shares for topic in share.topic_partitions},
+    )
 
 
 def _partitions(assignment: Any) -> Partitions:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka.errors import (
     BrokerResponseError,
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
+    IncompatibleBrokerVersion,
     KafkaError,
     NotCoordinatorError,
     RequestTimedOutError,
@@ -19,6 +20,7 @@ from dafka.broker.interface.groups import Error
 from dafka.broker.remote.cluster import GROUP, LOST, Cluster
 from dafka.broker.remote.retrying import attempts
 
+Described = TypeVar("Described")
 MOVED = (NotCoordinatorError, CoordinatorNotAvailableError, CoordinatorLoadInProgressError)
 
 
@@ -57,14 +59,36 @@ def ask_coordinator(
     raise failure
 
 
-def ask_described(cluster: Cluster, group: str, request: Any) -> Any:
-    """Ask a group's coordinator to describe it: the one description in the response. Raises KafkaError."""
-    response = ask_coordinator(
-        cluster, GROUP, group, request, lambda response: [one.error_code for one in response.groups]
-    )
-    if not response.groups:
-        raise CoordinatorNotAvailableError(f"the coordinator of group {group!r} says nothing about it")
-    return response.groups[0]
+def describe_each(
+    cluster: Cluster,
+    groups: Iterable[str],
+    request: Callable[[str], Any],
+    described: Callable[[Any], Described],
+    failed: Callable[[Error, str], Described],
+) -> dict[str, Described]:
+    """Ask the coordinator of each group to describe it.
+
+    ``request`` makes the request for a group. ``described`` makes the result from the description in a
+    response, ``failed`` from an error and its message, if the coordinator cannot be asked. Raises
+    IncompatibleBrokerVersion.
+    """
+    found = {}
+    for group in groups:
+        try:
+            response = ask_coordinator(
+                cluster, GROUP, group, request(group), lambda found: [one.error_code for one in found.groups]
+            )
+            if not response.groups:
+                raise CoordinatorNotAvailableError(
+                    f"the coordinator of group {group!r} says nothing about it"
+                )
+        except IncompatibleBrokerVersion:
+            raise
+        except KafkaError as error:
+            found[group] = failed(unavailable(error), str(error))
+        else:
+            found[group] = described(response.groups[0])
+    return found
 
 
 def partition_errors(response: Any) -> list[int]:

@@ -52,7 +52,7 @@ from dafka.broker.interface.groups import (
 )
 from dafka.broker.remote.cluster import GROUP, Cluster
 from dafka.broker.remote.connection import CLIENT_ID
-from dafka.broker.remote.coordinators import ask_coordinator, ask_described, partition_errors, unavailable
+from dafka.broker.remote.coordinators import ask_coordinator, describe_each, partition_errors, unavailable
 from dafka.broker.remote.group_offsets import ask_by_partition, committed_topics
 from dafka.broker.remote.limits import HEARTBEAT_PAUSE, JOIN_MARGIN
 from dafka.hub.lines import KeyedFifoLocks
@@ -196,27 +196,12 @@ class RemoteGroups(GroupInterface):
         return [answers.get((one.member_id, one.instance_id)) for one in members]
 
     def describe_groups(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
-        return {group: self._describe_group(group) for group in groups}
-
-    def _describe_group(self, group: str) -> GroupDescription:
-        request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
-        try:
-            found = ask_described(self._cluster, group, request)
-        except KafkaError as error:
-            return GroupDescription(unavailable(error), "")
-        members = [
-            MemberDescription(
-                one.member_id,
-                one.group_instance_id,
-                one.client_id,
-                one.client_host,
-                bytes(one.member_metadata or b""),
-                bytes(one.member_assignment or b""),
-            )
-            for one in found.members
-        ]
-        return GroupDescription(
-            error_of(found.error_code), found.group_state, found.protocol_type, found.protocol_data, members
+        return describe_each(
+            self._cluster,
+            groups,
+            lambda group: DescribeGroupsRequest(groups=[group], include_authorized_operations=False),
+            _description,
+            lambda error, _: GroupDescription(error, ""),
         )
 
     def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ListedGroup]:
@@ -342,6 +327,23 @@ class RemoteGroups(GroupInterface):
             topic.partitions.append(topic_class.OffsetDeleteRequestPartition(partition_index=number))
         request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
         return ask_by_partition(self._cluster, group, request, wanted)
+
+
+def _description(found: Any) -> GroupDescription:
+    members = [
+        MemberDescription(
+            one.member_id,
+            one.group_instance_id,
+            one.client_id,
+            one.client_host,
+            bytes(one.member_metadata or b""),
+            bytes(one.member_assignment or b""),
+        )
+        for one in found.members
+    ]
+    return GroupDescription(
+        error_of(found.error_code), found.group_state, found.protocol_type, found.protocol_data, members
+    )
 
 
 def _type(word: str | None) -> GroupType:

@@ -44,7 +44,7 @@ from dafka.broker.interface.share import (
 )
 from dafka.broker.remote.cluster import GROUP, Cluster
 from dafka.broker.remote.connection import CLIENT_ID
-from dafka.broker.remote.coordinators import ask_coordinator, ask_described, unavailable
+from dafka.broker.remote.coordinators import ask_coordinator, describe_each, unavailable
 from dafka.broker.remote.share_standings import standings
 
 _FetchTopic = ShareFetchRequest.FetchTopic
@@ -186,34 +186,12 @@ class RemoteShare(ShareInterface):
     # -- tools -------------------------------------------------------------------------------------
 
     def describe_share_groups(self, groups: Iterable[str]) -> dict[str, ShareGroupDescription]:
-        return {name: self._describe(name) for name in groups}
-
-    def _describe(self, name: str) -> ShareGroupDescription:
-        request = ShareGroupDescribeRequest(group_ids=[name], include_authorized_operations=False)
-        try:
-            found = ask_described(self._cluster, name, request)
-        except KafkaError as error:
-            return ShareGroupDescription(unavailable(error), str(error))
-        members = [
-            ShareMember(
-                one.member_id,
-                one.rack_id,
-                one.member_epoch,
-                one.client_id,
-                one.client_host,
-                list(one.subscribed_topic_names),
-                {part.topic_id: tuple(part.partitions) for part in one.assignment.topic_partitions},
-            )
-            for one in found.members
-        ]
-        return ShareGroupDescription(
-            error_of(found.error_code),
-            found.error_message,
-            found.group_state,
-            found.group_epoch,
-            found.assignment_epoch,
-            found.assignor_name,
-            members,
+        return describe_each(
+            self._cluster,
+            groups,
+            lambda group: ShareGroupDescribeRequest(group_ids=[group], include_authorized_operations=False),
+            _description,
+            ShareGroupDescription,
         )
 
     def share_offsets(self, group: str, partitions: Iterable[TopicPartition] | None = None) -> ShareOffsets:
@@ -325,4 +303,27 @@ def _records(one: Any) -> SharedRecords:
         batches,
         [Acquired(part.first_offset, part.last_offset, part.delivery_count) for part in one.acquired_records],
         one.error_message or one.acknowledge_error_message,
+    )
+
+
+def _description(found: Any) -> ShareGroupDescription:
+    return ShareGroupDescription(
+        error_of(found.error_code),
+        found.error_message,
+        found.group_state,
+        found.group_epoch,
+        found.assignment_epoch,
+        found.assignor_name,
+        [
+            ShareMember(
+                one.member_id,
+                one.rack_id,
+                one.member_epoch,
+                one.client_id,
+                one.client_host,
+                list(one.subscribed_topic_names),
+                {part.topic_id: tuple(part.partitions) for part in one.assignment.topic_partitions},
+            )
+            for one in found.members
+        ],
     )

@@ -26,7 +26,7 @@ from dafka.broker.interface.streams_groups import (
 )
 from dafka.broker.remote.cluster import GROUP, Cluster
 from dafka.broker.remote.connection import CLIENT_ID
-from dafka.broker.remote.coordinators import ask_coordinator, ask_described, unavailable
+from dafka.broker.remote.coordinators import ask_coordinator, describe_each, unavailable
 
 _LEAVE = -1
 
@@ -66,25 +66,25 @@ class RemoteStreamsGroups(StreamsGroupInterface):
         )
 
     def describe_streams_groups(self, groups: Iterable[str]) -> dict[str, StreamsGroupDescription]:
-        return {group: self._describe(group) for group in groups}
-
-    def _describe(self, group: str) -> StreamsGroupDescription:
-        request = StreamsGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
-        try:
-            found = ask_described(self._cluster, group, request)
-        except IncompatibleBrokerVersion:
-            raise
-        except KafkaError as error:
-            return StreamsGroupDescription(unavailable(error), str(error))
-        return StreamsGroupDescription(
-            error_of(found.error_code),
-            found.error_message,
-            found.group_state,
-            found.group_epoch,
-            found.assignment_epoch,
-            None if found.topology is None else _topology(found.topology),
-            [_member(one) for one in found.members],
+        return describe_each(
+            self._cluster,
+            groups,
+            lambda group: StreamsGroupDescribeRequest(group_ids=[group], include_authorized_operations=False),
+            _description,
+            StreamsGroupDescription,
         )
+
+
+def _description(found: Any) -> StreamsGroupDescription:
+    return StreamsGroupDescription(
+        error_of(found.error_code),
+        found.error_message,
+        found.group_state,
+        found.group_epoch,
+        found.assignment_epoch,
+        None if found.topology is None else _topology(found.topology),
+        [_member(one) for one in found.members],
+    )
 
 
 def _topology(told: Any) -> Topology:

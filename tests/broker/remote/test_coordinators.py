@@ -10,6 +10,7 @@ from kafka.errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     IllegalGenerationError,
+    IncompatibleBrokerVersion,
     InvalidTxnStateError,
     KafkaError,
     NotCoordinatorError,
@@ -91,6 +92,15 @@ def test_a_cluster_without_a_coordinator_is_an_error(fake, remote_to):
     assert remote.join_group("g", JOIN_REQUEST).error is CoordinatorNotAvailableError
     with pytest.raises(KafkaError):
         remote.fetch_offsets("g")
+
+
+@pytest.mark.parametrize(("kind", "key"), [("consumer", 69), ("share", 77), ("streams", 89)])
+def test_that_a_cluster_is_too_old_for_a_kind_of_groups_is_raised(fake, remote_to, kind, key):
+    fake.brokers[0].versions = {
+        one: versions for one, versions in fake.brokers[0].versions.items() if one != key
+    }
+    with pytest.raises(IncompatibleBrokerVersion):
+        getattr(remote_to(fake.addresses), f"describe_{kind}_groups")(["g"])
 
 
 def test_a_cluster_that_cannot_be_reached_is_an_error(fake, remote_to):
