@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from kafka.consumer.subscription_state import SubscriptionState
-from kafka.errors import RetriableError
+from kafka.errors import RetriableError, TopicAuthorizationFailedError
 
 from compat.kafka._calls import Calls, NotYetError
 from dafka.broker.remote.trouble import Trouble
@@ -40,7 +40,11 @@ class Topics:
         self._look_at = 0.0
 
     def look(self, deadline: float) -> bool:
-        """Look at the metadata if it is time to; whether it was, and the broker has answered in time."""
+        """Look at the metadata if it is time to; whether it was, and the broker has answered in time.
+
+        Raises:
+            TopicAuthorizationFailedError: subscribed topics that the client may not even see.
+        """
         if monotonic() < self._look_at:
             return False
         subscription = self._subscription
@@ -49,7 +53,7 @@ class Topics:
         others = tuple(sorted(self.others))
         key = "metadata", None if names is None else tuple(names), others
         try:
-            found = self._calls.resume(key, deadline - monotonic(), self._look, names, others)
+            found, refused = self._calls.resume(key, deadline - monotonic(), self._look, names, others)
         except NotYetError:
             return False
         except RetriableError as error:
@@ -57,21 +61,29 @@ class Topics:
             self._look_at = monotonic() + MISSING_TOPIC_INTERVAL
             return False
         self._no_metadata.over()
+        self._look_at = monotonic() + METADATA_INTERVAL
+        if refused:
+            raise TopicAuthorizationFailedError(refused)
         self._partitions = found
         if pattern is not None:
             matching = {topic for topic in self._partitions if pattern.match(topic)}
             if matching != subscription.subscription:
                 subscription.change_subscription(sorted(matching))
-        missing = any(topic not in self._partitions for topic in subscription.subscription or ())
-        self._look_at = monotonic() + (MISSING_TOPIC_INTERVAL if missing else METADATA_INTERVAL)
+        if any(topic not in self._partitions for topic in subscription.subscription or ()):
+            self._look_at = monotonic() + MISSING_TOPIC_INTERVAL
         return True
 
-    def _look(self, names: list[str] | None, others: tuple[str, ...]) -> dict[str, set[int]]:
+    def _look(self, names: list[str] | None, others: tuple[str, ...]) -> tuple[dict[str, set[int]], set[str]]:
+        """The partitions of topics, and the topics that were refused."""
         broker = self._calls.broker
-        found = partitions_of(broker.metadata(names, names is not None and self._create))
+        metadata = broker.metadata(names, names is not None and self._create)
+        refused = {
+            name for name, topic in metadata.topics.items() if topic.error is TopicAuthorizationFailedError
+        }
+        found = partitions_of(metadata)
         if names is not None and others:
             found = {**partitions_of(broker.metadata(others)), **found}
-        return found
+        return found, refused
 
     def snapshot(self) -> dict[str, frozenset[int]]:
         """The partitions of the topics that this consumer and the others subscribe to."""

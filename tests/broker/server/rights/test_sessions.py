@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker.server.rights.sessions import PASSWORD, REFUSED, SESSIONS, USER, YES, Session
+from broker.server.rights.sessions import PASSWORD, REFUSED, SECONDS, SESSIONS, USER, YES, Session, login
 from cli.tools import running
 from click.testing import CliRunner
 from clients.adapters.java import tools_missing
 from kafka import KafkaAdminClient
+from kafka.errors import TopicAuthorizationFailedError
 from timing import until
 
+import compat.kafka
 import dafka.broker
+from compat.kafka.consumer import _topics
+from dafka.broker.interface.topics import TopicSpec
 from dafka.cli import main
 from dafka.security.acls.terms import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 from dafka.security.sasl.options import ClientSasl
@@ -69,22 +73,46 @@ def test_what_a_client_may_is_what_it_can(address: str, admin: Any, client: str)
     )
     tool.create_topics({topic: {"num_partitions": 1, "replication_factor": 1}})
     tool.close()
-    may = {Operation.READ: [(ResourceType.GROUP, "g")], Operation.WRITE: []}
     session: Session | None = None
     try:
         for step, operations, writes, reads in SCENE:
-            admin.call("delete_acls", [AclFilter()])
-            acls = [
-                Acl(kind, name, PatternType.LITERAL, f"User:{USER}", "*", operation, Permission.ALLOW)
-                for operation in operations
-                for kind, name in [(ResourceType.TOPIC, topic), *may[operation]]
-            ]
-            assert all(one.error is None for one in admin.call("create_acls", acls))
+            allow(admin, topic, *operations)
             session = session or SESSIONS[client](address, topic)
             attempt(session, step, writes, reads, operations)
     finally:
         if session is not None:
             session.close()
+
+
+def allow(admin: Any, topic: str, *operations: Operation) -> None:
+    """Have the user do this with the topic, and nothing else; groups may be joined by those who may read."""
+    admin.call("delete_acls", [AclFilter()])
+    groups = [(ResourceType.GROUP, "g")]
+    acls = [
+        Acl(kind, name, PatternType.LITERAL, f"User:{USER}", "*", operation, Permission.ALLOW)
+        for operation in operations
+        for kind, name in [(ResourceType.TOPIC, topic), *(groups if operation is Operation.READ else [])]
+    ]
+    assert all(one.error is None for one in admin.call("create_acls", acls))
+
+
+@pytest.mark.parametrize(("group", "protocol"), [(None, "classic"), ("g", "classic"), ("g", "consumer")])
+def test_a_topic_that_may_no_longer_be_seen_is_refused_also_when_metadata_says_so_first(
+    address: str, admin: Any, group: str | None, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_topics, "METADATA_INTERVAL", 0.0)  # each poll looks there first
+    topic = f"seen-{group}-{protocol}"
+    admin.call("create_topics", {topic: TopicSpec(1)})
+    allow(admin, topic, Operation.READ, Operation.WRITE)
+    given = login(address)
+    with compat.kafka.KafkaProducer(**given) as producer:
+        producer.send(topic, b"v").get(SECONDS)
+    options = {"group_id": group, "group_protocol": protocol, "auto_offset_reset": "earliest"}
+    with compat.kafka.KafkaConsumer(topic, **given, **options) as consumer:
+        until(lambda: consumer.poll(500))
+        allow(admin, topic)
+        with pytest.raises(TopicAuthorizationFailedError):
+            until(lambda: consumer.poll(500))
 
 
 def attempt(
