@@ -82,8 +82,10 @@ class Waiter:
             return
         self._set = True
         if self._watcher is None:
-            with suppress(RuntimeError):  # two threads at once: the other has released it
+            try:  # noqa: SIM105 - the woken thread waits for what suppress() does behind it
                 self._lock.release()
+            except RuntimeError:
+                pass  # two threads at once: the other has released it
         else:
             with suppress(ValueError):  # the loop of a thread that has ended meanwhile
                 self._watcher.send()

@@ -29,15 +29,15 @@ def octets_of(item: Run | Command, framing: Framing) -> tuple[bytes, list[bytes]
     if not isinstance(item, Run):
         message = encode(item, framing)
         return message[0], encode_all([message]), 1
-    topic = topic_of(item)
     if framing is not Framing.LIBDAFKA:
-        return topic, encode_all(encode_run(item, framing)), len(item.contents)
-    head = topic + b"\0" + VERSION + string(item.address) + string(item.topic)
-    if not 0 <= item.first <= item.next < _SEQUENCES:
-        raise ValueError(f"sequences are numbers of 64 bits, not {item.first} to {item.next - 1}")
-    begin = header(len(head) + 8, True) + head
+        return topic_of(item), encode_all(encode_run(item, framing)), len(item.contents)
+    recipient, address, topic, first, contents = item
+    head, begin = _opening(recipient, address, topic)
+    if not 0 <= first <= first + len(contents) < _SEQUENCES:
+        raise ValueError(f"sequences are numbers of 64 bits, not {first} to {item.next - 1}")
+    if len(contents) == 1:  # a lone record does not wait for what many need
+        return head, _lone(begin + first.to_bytes(8, "big"), contents[0]), 1
     buffers: list[bytes] = []
-    contents, first = item.contents, item.first
     done = 0
     while done < len(contents):
         low = (first + done) & 255
@@ -51,9 +51,7 @@ def octets_of(item: Run | Command, framing: Framing) -> tuple[bytes, list[bytes]
 def _stretch(constant: bytes, low: int, contents: list[bytes]) -> list[bytes]:
     """Records whose heads differ in the last octet only, which counts from ``low``."""
     if len(contents) == 1:
-        (content,) = contents
-        head = constant + _LOW[low] + header(len(content), False)
-        return [head, content] if len(content) > _JOINED_OCTETS else [head + content]
+        return _lone(constant + _LOW[low], contents[0])
     sizes = list(map(len, contents))
     largest = max(sizes)
     if largest > _JOINED_OCTETS:
@@ -64,6 +62,19 @@ def _stretch(constant: bytes, low: int, contents: list[bytes]) -> list[bytes]:
     else:
         ends = [_LOW[number] + header(size, False) for number, size in enumerate(sizes, low)]
     return [constant + constant.join([end + content for end, content in zip(ends, contents, strict=True)])]
+
+
+def _lone(head: bytes, content: bytes) -> list[bytes]:
+    head += header(len(content), False)
+    return [head, content] if len(content) > _JOINED_OCTETS else [head + content]
+
+
+@lru_cache(maxsize=1024)
+def _opening(recipient: bytes | None, address: bytes, topic: bytes) -> tuple[bytes, bytes]:
+    """What the head of a record begins with, up to its sequence; the same behind the header of its frame."""
+    zmq_topic = b"M" + topic if recipient is None else b"D" + recipient
+    head = zmq_topic + b"\0" + VERSION + string(address) + string(topic)
+    return head, header(len(head) + 8, True) + head
 
 
 @lru_cache(maxsize=64)

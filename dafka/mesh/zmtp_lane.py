@@ -99,12 +99,15 @@ class ZmtpLane:
         peer.emptied = time.monotonic()  # nothing has come yet
 
     def messages(self, peer: Peer, messages: list[Frames]) -> None:
-        assert isinstance(peer.taker, Stretches)
-        inbound = peer.taker.read(messages)
+        taker = peer.taker
+        assert isinstance(taker, Stretches)
+        inbound = taker.read(messages)
         if self._speakers is not None:
             inbound = self._speakers.heard(peer.key, inbound)
         self._note(inbound)
-        for item in Pace().over((*inbound.runs, *inbound.commands), every=limits.DELIVERED_AT_ONCE):
+        items = (*inbound.runs, *inbound.commands)
+        paced = Pace().over(items, every=limits.DELIVERED_AT_ONCE) if len(items) > 1 else items
+        for item in paced:
             rest = self._deliver(item)
             while rest is not None and not self._closed:
                 self._holding.add(peer)

@@ -24,6 +24,7 @@ from dafka.protocol.runs import Inbound, Run, RunReader, Stream
 _MORE, _LONG = 0x01, 0x02  # flags of ZMTP's frames
 _BLOCKS = (64, 16)  # how many messages of one size are taken out at once
 _COUNTING = bytes(range(256))
+_NOTHING: Counter[str] = Counter()  # discarded
 
 
 class Stretches:
@@ -58,11 +59,10 @@ class Stretches:
 
     def read(self, messages: Sequence[Sequence[bytes]]) -> Inbound:
         """What was taken since the last call, with ``messages``, which were cut meanwhile."""
-        taken = [Run(*stream, first, contents) for stream, first, contents in self._runs]
-        self._runs.clear()
+        taken, self._runs = [Run(*stream, first, contents) for stream, first, contents in self._runs], []
         self._newest.clear()
         if not messages and len(taken) <= 1:
-            return Inbound(taken, [], Counter())  # a lone record does not wait for what many need
+            return Inbound(taken, [], _NOTHING)  # a lone record does not wait for what many need
         inbound = self._reader.read(messages)
         if inbound.runs:
             taken = _in_order([*inbound.runs, *taken])

@@ -73,7 +73,7 @@ class Peer:
         self._connection = Connection(options)
         self._outbox = Outbox(socket, shared.queued, self.close)
         self._in_hand = 0  # octets of which not everything is handled
-        self._joined = self._closed = False
+        self._joined = self._closed = self._sealed = False
         self._pace = Pace()
         prepare(socket, shared.keep_alive)
         self._put_output()
@@ -211,7 +211,7 @@ class Peer:
         budget, receive = shared.budget, self.socket._sock.recv
         while not self._closed:
             size = min(budget.next_read(self), self.reads)
-            if connection.sealer is not None:
+            if self._sealed:
                 size = min(size, limits.SEALED_READ_OCTETS)
             try:
                 octets = receive(size)
@@ -257,7 +257,7 @@ class Peer:
         """Whether anything was complete."""
         crowded = self._shared.budget.is_crowded
         most = limits.HANDLED_LEAST_MESSAGES if crowded else limits.HANDLED_MESSAGES
-        if self._connection.opens(len(octets)) > limits.SEALED_INLINE_OCTETS:
+        if self._sealed and self._connection.opens(len(octets)) > limits.SEALED_INLINE_OCTETS:
             events = BATCHES.run(self._connection.receive, octets, most)
         else:
             events = self._connection.receive(octets, most)
@@ -291,16 +291,16 @@ class Peer:
         self.key = event.key
         sealer = self._connection.sealer
         if sealer is not None:
+            self._sealed = True
             self._outbox.secure(sealer)
         self._shared.established(self)
         self._joined = True
         self._pattern.joined(self)
 
     def _put_output(self) -> None:
-        if self._outbox.has_room(0):  # a peer that reads no answers gets fewer PONGs
-            octets = self._connection.take_output()
-            if octets:
-                self._outbox.put([octets])
+        # A peer that reads no answers gets fewer PONGs.
+        if self._connection.has_output and self._outbox.has_room(0):
+            self._outbox.put([self._connection.take_output()])
 
     # -- looked at every now and then -----------------------------------------------------------
 

@@ -182,6 +182,11 @@ class Connection:
                 raise
         return events
 
+    @property
+    def has_output(self) -> bool:
+        """Whether :meth:`take_output` has something."""
+        return self._pong is not None or bool(self._output)
+
     def take_output(self) -> bytes:
         """What the connection has to send now. A PONG answers all PINGs received since the last call."""
         if self._pong is not None:
