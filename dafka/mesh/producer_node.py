@@ -202,11 +202,13 @@ class ProducerNode(Node):
         if self.asking or self.failed is not None:
             return
         role, pending = self._role, self.pending
-        if not role.min_stores and self._retains_enough():
+        retains_enough = self._retains_enough()
+        if retains_enough and not role.min_stores:
             role.forget(role.retained_bytes // 2)
             if self._retains_enough():
                 role.forget(-1)  # a million records without any content
-        if pending and not self.closed and not self._retains_enough():
+            retains_enough = False
+        if pending and not self.closed and not retains_enough:
             if self.endpoint.congested:
                 self.endpoint.when_clear(self.drain)
             elif contents := self._next_contents():

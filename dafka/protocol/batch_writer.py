@@ -117,14 +117,15 @@ def encode_columns(
     if not len(keys) == len(values) == len(headers) == count:
         lengths = (count, len(keys), len(values), len(headers))
         raise ValueError(f"the columns of a record batch have equal lengths, not {lengths}")
-    oldest, newest = min(timestamps), max(timestamps)
+    distinct = set(timestamps)
+    oldest, newest = min(distinct), max(distinct)
     if not -TIMESTAMP_LIMIT <= oldest <= newest <= TIMESTAMP_LIMIT:
         raise ValueError(f"timestamps are milliseconds between +-2**62, not {oldest} to {newest}")
 
     has_headers = any(headers)
     body = None
     if not has_headers and keys.count(None) == count:
-        body = _write_uniform(timestamps, values)
+        body = _write_uniform(timestamps, distinct, values)
     if body is None:
         body = _write(timestamps, keys, values, headers if has_headers else None)
 
@@ -174,20 +175,21 @@ def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers =
 # -- records ------------------------------------------------------------------------------------
 
 
-def _write_uniform(timestamps: list[int], values: list[bytes | None]) -> bytes | None:
+def _write_uniform(timestamps: list[int], distinct: set[int], values: list[bytes | None]) -> bytes | None:
     """Records without keys and headers whose values are all of one length; None if they are not so.
 
     All that differs from record to record then is the timestamp, the offset and the value, so what stands
     before the offset is made once for each timestamp.
     """
-    first = values[0]
+    first, last = values[0], values[-1]
     count = len(values)
-    distinct = len(set(timestamps))
-    if first is None or count > TABLE_SIZE or (distinct > 1 and distinct * _UNIFORM_SHARE > count):
+    if first is None or last is None or len(first) != len(last) or count > TABLE_SIZE:
+        return None
+    if len(distinct) > 1 and len(distinct) * _UNIFORM_SHARE > count:
         return None
     octets = len(first)
     try:
-        if any(map(octets.__ne__, map(len, values))):  # type: ignore[arg-type]
+        if list(map(len, values)).count(octets) != count:  # type: ignore[arg-type]
             return None
     except TypeError:  # a null
         return None
@@ -196,12 +198,13 @@ def _write_uniform(timestamps: list[int], values: list[bytes | None]) -> bytes |
     fixed = 1 + len(_NULL) + len(length) + octets + 1
     leads: list[bytes] = []
     for start, stop, offset_octets in _OFFSET_RANGES:
+        some = timestamps[start:stop]
         lead = {}
-        for timestamp in set(timestamps[start:stop]):
+        for timestamp in set(some) if len(distinct) > 1 else distinct:
             delta = encode_varint(timestamp - timestamps[0])
             # The count of headers of the record before, then this record up to its timestamp.
             lead[timestamp] = b"\0" + encode_varint(fixed + len(delta) + offset_octets) + b"\0" + delta
-        leads += map(lead.__getitem__, timestamps[start:stop])
+        leads += map(lead.__getitem__, some) if len(distinct) > 1 else [*lead.values()] * len(some)
     leads[0] = leads[0][1:]
     pieces: list[bytes | None] = [_NULL + length] * (4 * count)
     pieces[0::4] = leads

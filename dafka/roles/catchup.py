@@ -104,7 +104,8 @@ class CatchUp(Generic[F]):
             fresh = contents[before - first :] if first < before else contents
             taken = self._take(follower, fresh, outputs)
             if taken:
-                self._take_ahead(follower, outputs)
+                if follower.ahead:
+                    self._take_ahead(follower, outputs)
                 self._advanced(now, follower)
             if follower.next < end:
                 if run.recipient is None:
@@ -113,10 +114,11 @@ class CatchUp(Generic[F]):
                     end = follower.next  # as if the rest had not come yet
                 elif not taken:
                     self._turned_away(follower)
-        follower.end = max(follower.end, end)
+        if end > follower.end:
+            follower.end = end
         if run.recipient is not None and follower.state is State.ASKED and end >= follower.asked:
             self._answered_in_part(follower)
-        if follower.state is State.IDLE:
+        if follower.next < follower.end:
             self._wait(follower)
 
     def heard_of(self, follower: F, end: int) -> None:
@@ -192,7 +194,7 @@ class CatchUp(Generic[F]):
 
     def pump(self, now: float, outputs: list[Output]) -> None:
         """Give room to those that wait for it, as far as it goes. To be called after everything else."""
-        for follower in list(self._filled):
+        for follower in list(self._filled) if self._filled else ():
             if not self._take_ahead(follower, outputs):
                 return
             self._advanced(now, follower)
@@ -296,7 +298,8 @@ class CatchUp(Generic[F]):
         """``next`` has moved."""
         self._answered(follower)
         follower.hurried = False
-        self._forget_trimmed(follower)
+        if follower.trimmed:
+            self._forget_trimmed(follower)
         if follower.state is State.PAUSED:
             self._forget_fetch(follower)
         elif follower.state is State.ASKED:
@@ -353,7 +356,8 @@ class CatchUp(Generic[F]):
 
     def _answered(self, follower: F) -> None:
         follower.failures = 0
-        self._unanswered.pop(follower, None)
+        if self._unanswered:
+            self._unanswered.pop(follower, None)
 
     def _pause(self, now: float, follower: F, seconds: float) -> None:
         if follower.state is State.IDLE and follower.behind:

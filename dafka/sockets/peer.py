@@ -230,7 +230,6 @@ class Peer:
                 self.reads = max(size // 2, limits.READ_FIRST_OCTETS)
             shared.octets_in += len(octets)
             self._in_hand = connection.held + len(octets)
-            budget.charge(self, self._in_hand)
             done = self._take(octets)
             while connection.pending:
                 self._share_turn()
@@ -258,22 +257,29 @@ class Peer:
         crowded = self._shared.budget.is_crowded
         most = limits.HANDLED_LEAST_MESSAGES if crowded else limits.HANDLED_MESSAGES
         if self._sealed and self._connection.opens(len(octets)) > limits.SEALED_INLINE_OCTETS:
+            self._shared.budget.charge(self, self._in_hand)
             events = BATCHES.run(self._connection.receive, octets, most)
         else:
             events = self._connection.receive(octets, most)
         self._put_output()
-        for event in events:
+        for place, event in enumerate(events):
+            if isinstance(event, Messages):
+                self._hand_over(event)
+                continue
+            if not place:
+                self._shared.budget.charge(self, self._in_hand)
             self._handle(event)
         return bool(events)
 
+    def _hand_over(self, event: Messages) -> None:
+        messages, taken = event
+        count = len(messages) + taken
+        self._shared.messages_in += count
+        self._shared.budget.charge(self, self._in_hand + limits.MESSAGE_OVERHEAD_OCTETS * count)
+        self._pattern.messages(self, messages)
+
     def _handle(self, event: Event) -> None:
-        if isinstance(event, Messages):
-            messages = event.messages
-            count = len(messages) + event.taken
-            self._shared.messages_in += count
-            self._shared.budget.charge(self, self._in_hand + limits.MESSAGE_OVERHEAD_OCTETS * count)
-            self._pattern.messages(self, messages)
-        elif isinstance(event, Subscribe):
+        if isinstance(event, Subscribe):
             self._pattern.subscribed(self, event.prefix)
         elif isinstance(event, Cancel):
             self._pattern.cancelled(self, event.prefix)

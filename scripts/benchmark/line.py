@@ -37,7 +37,7 @@ def megabytes(value: float) -> str:
 
 class Line(NamedTuple):
     """``unit`` formats the figures; ``beside`` says what the reference is; at most one bound is set:
-    ``least_ratio`` of figure to reference, or ``most`` or ``least`` for the figure itself.
+    ``least_ratio`` or ``most_ratio`` of figure to reference, or ``most`` or ``least`` for the figure itself.
     """
 
     name: str
@@ -48,11 +48,14 @@ class Line(NamedTuple):
     least_ratio: float | None = None
     most: float | None = None
     least: float | None = None
+    most_ratio: float | None = None
 
     @property
     def wanted(self) -> str:
         if self.least_ratio is not None:
             return f"ratio >= {self.least_ratio:g}"
+        if self.most_ratio is not None:
+            return f"ratio <= {self.most_ratio:g}"
         if self.least is not None:
             return f">= {self.unit(self.least)}"
         return "" if self.most is None else f"<= {self.unit(self.most)}"
@@ -61,6 +64,8 @@ class Line(NamedTuple):
         """Whether the aim is met, as a column of the table says it; empty without an aim."""
         if self.least_ratio is not None:
             return "yes" if ratio is not None and ratio >= self.least_ratio else "NO"
+        if self.most_ratio is not None:
+            return "yes" if ratio is not None and ratio <= self.most_ratio else "NO"
         if self.least is not None:
             return "yes" if figure >= self.least else "NO"
         return "" if self.most is None else "yes" if figure <= self.most else "NO"

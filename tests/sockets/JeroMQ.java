@@ -33,8 +33,9 @@ public class JeroMQ {
     }
 
     /**
-     * Has a connection begun anew when its handshake does not end: JeroMQ 0.6.0 sends no greeting in about one
-     * of 40 new connections and then waits for ever. JeroMQ 0.3.5 has neither the fault nor the setting.
+     * Has a connection begun anew when its handshake does not end: JeroMQ 0.6.0 sends no greeting on about one
+     * of 20 new connections, also to a port that only listens, and waits for 30 s (zeromq/jeromq#1022).
+     * JeroMQ 0.3.5 has neither the fault nor the setting.
      */
     static void beginAnew(ZMQ.Socket socket) throws Exception {
         try {
