@@ -21,6 +21,7 @@ from dafka.console.doors import Doors
 from dafka.console.errors import ApiError
 from dafka.console.networks.networks import Networks
 from dafka.console.openapi import describe
+from dafka.console.records.long_values import json_of
 from dafka.console.routes import Route
 from dafka.console.security import HEADERS, SAFE_METHODS, check_change, check_host, check_site
 from dafka.protocol.errors import DafkaError
@@ -206,7 +207,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _json(content: Any, status: int = 200) -> Response:
-    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+    text = "".join(json_of(content, ascii=False, compact=True))
     return Response(text.encode("utf-8", "backslashreplace"), status, content_type=_JSON)
 
 

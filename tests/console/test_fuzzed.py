@@ -170,6 +170,7 @@ def address(path: str, parameters: list[dict[str, Any]], given: dict[str, str]) 
     return path + ("?" + "&".join(query) if query else "")
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.skipif(not EXAMPLES, reason="DAFKA_TEST_SCHEMATHESIS is a number of examples, as 100")
 def test_schemathesis_finds_nothing(client, tmp_path):
     command = shutil.which("schemathesis")

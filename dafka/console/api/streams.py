@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dafka.broker.looking.places import bounds, offsets_of
-from dafka.broker.looking.rows import octets
 from dafka.console import limits
 from dafka.console.api.records import DECODE, PARTITIONS, PLACE, decoder_of, partitions_named
 from dafka.console.api.topics import THE_TOPIC, place_of
-from dafka.console.decoding.decoder import Decoder
+from dafka.console.decoding.decoder import Decoded, Decoder
 from dafka.console.decoding.plain import text_of
 from dafka.console.desk import Desk
-from dafka.console.records.batches import fetch, records
+from dafka.console.records import long_values
+from dafka.console.records.batches import fetch, records, size_of
 from dafka.console.records.expressions import parse
+from dafka.console.records.long_values import PIECE, json_of, octets_of
 from dafka.console.records.searching import UNREADABLE, follow, search
 from dafka.console.records.shown import Record
 from dafka.console.routes import EVENTS, FLAG, Parameter, Routes
@@ -30,8 +31,8 @@ _TO = Parameter("to", PLACE, "Up to where, which is not in it", default="latest"
 _EXPRESSION = Parameter(
     "expression", {"type": "string", "maxLength": limits.EXPRESSION}, "What to look for", default=""
 )
-_ENCODER = json.JSONEncoder()
 _COLUMNS = ["partition", "offset", "timestamp", "key", "value", "headers"]
+_SIGNS = ("=", "+", "-", "@", "\t", "\r")  # with which a formula may begin
 
 
 @routes.add(
@@ -105,7 +106,7 @@ def download_records(
     head = b"" if format == "jsonl" else _csv_line(columns)
     by = decoder if decoded else None
     return _download(
-        desk, topic, starts, ends, head, lambda one: row(topic, one, by) if matches(one) else b""
+        desk, topic, starts, ends, head, lambda one: row(topic, one, by) if matches(one) else ()
     )
 
 
@@ -127,7 +128,7 @@ def _download(
     starts: dict[int, int],
     ends: dict[int, int],
     head: bytes,
-    row: Callable[[Record], bytes],
+    row: Callable[[Record], Iterable[bytes]],
 ) -> Iterator[bytes]:
     """Pieces of the file. An unreadable record ends it: every browser shows a connection that breaks."""
     with desk.streaming():
@@ -145,18 +146,19 @@ def _download(
                 offset = some.next_offset
 
 
-def _pieces(rows: Iterable[bytes]) -> Iterator[bytes]:
+def _pieces(rows: Iterable[Iterable[bytes]]) -> Iterator[bytes]:
     """Rows put together to pieces of a bounded size, with turns of others in between."""
     piece = bytearray()
     for row in in_turns(rows):
-        piece += row
-        if len(piece) > limits.FETCH_OCTETS:
-            yield bytes(piece)
-            piece.clear()
+        for part in row:
+            piece += part
+            if len(piece) > limits.FETCH_OCTETS:
+                yield bytes(piece)
+                piece.clear()
     yield bytes(piece)
 
 
-def _json_row(topic: str, record: Record, decoder: Decoder | None) -> bytes:
+def _json_row(topic: str, record: Record, decoder: Decoder | None) -> Iterator[bytes]:
     """A line as ``dafka kafka consume --json`` prints it and ``produce --json`` takes it.
 
     What was decoded stands beside the octets that it was decoded from.
@@ -166,35 +168,61 @@ def _json_row(topic: str, record: Record, decoder: Decoder | None) -> bytes:
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
-        **octets("key", record.key),
-        **octets("value", record.value),
-        "headers": [{"name": name, **octets("value", value)} for name, value in record.headers],
+        **octets_of("key", record.key),
+        **octets_of("value", record.value),
+        "headers": [{"name": name, **octets_of("value", value)} for name, value in record.headers],
     }
-    if decoder is not None:
-        for name, content in (("key", record.key), ("value", record.value)):
-            found = decoder.found(name, content)
-            row |= {} if found is None else {f"{name}_decoded": found.value}
-        return "".join(_ENCODER.iterencode(row)).encode() + b"\n"  # see text_of
-    return json.dumps(row).encode() + b"\n"
+    line = ""  # the last piece so far; the brace at the end of the row comes after all
+    for piece in [json.dumps(row)] if size_of(record) <= PIECE else json_of(row):
+        yield line.encode()
+        line = piece
+    yield line[:-1].encode()
+    for name, found in _decoded(record, decoder):
+        if found is not None:
+            yield f', "{name}_decoded": {text_of(found.value)}'.encode()
+    yield b"}\n"
 
 
-def _csv_row(topic: str, record: Record, decoder: Decoder | None) -> bytes:
-    cells: list[Any] = [record.partition, record.offset, record.timestamp, _cell(record.key)]
-    cells += [_cell(record.value), json.dumps([[name, _cell(value)] for name, value in record.headers])]
-    if decoder is not None:
-        for name, content in (("key", record.key), ("value", record.value)):
-            found = decoder.found(name, content)
-            cells.append("" if found is None else _safe(text_of(found.value)))
-    return _csv_line(cells)
+def _csv_row(topic: str, record: Record, decoder: Decoder | None) -> Iterator[bytes]:
+    decoded = ["" if found is None else _safe(text_of(found.value)) for _, found in _decoded(record, decoder)]
+    places = [record.partition, record.offset, record.timestamp]
+    if size_of(record) <= PIECE:
+        headers = json.dumps([[name, _cell(value)] for name, value in record.headers])
+        yield _csv_line([*places, _cell(record.key), _cell(record.value), headers, *decoded])
+        return
+    yield _csv_line(places).removesuffix(b"\r\n")
+    for content in (record.key, record.value):
+        yield b","
+        yield from _long_cell(content)
+    yield b',"'
+    for piece in json_of([[name, _cell(value)] for name, value in record.headers]):
+        yield piece.replace('"', '""').encode()
+    yield b'"'
+    yield b"," + _csv_line(decoded) if decoded else b"\r\n"
+
+
+def _decoded(record: Record, decoder: Decoder | None) -> list[tuple[str, Decoded | None]]:
+    if decoder is None:
+        return []
+    return [(name, decoder.found(name, getattr(record, name))) for name in ("key", "value")]
 
 
 def _cell(content: bytes | None) -> str:
-    return _safe("" if content is None else content.decode("utf-8", "backslashreplace"))
+    return _safe("" if content is None else long_values.text_of(content, "backslashreplace"))
+
+
+def _long_cell(content: bytes | None) -> Iterator[bytes]:
+    """The same cell as of :func:`_cell`, in quotes."""
+    content = content or b""
+    if content[:1].decode("ascii", "replace") in _SIGNS:
+        content = b"'" + content
+    for piece in long_values.csv_cell(content):
+        yield piece.encode()
 
 
 def _safe(text: str) -> str:
     """Text for a spreadsheet: a leading sign would make a formula of it."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and text else text
+    return f"'{text}" if text[:1] in _SIGNS and text else text
 
 
 def _csv_line(cells: list[Any]) -> bytes:

@@ -30,6 +30,7 @@ from dafka.broker.looking.places import parse_place
 from dafka.console import limits
 from dafka.console.decoding.decoder import Decoder
 from dafka.console.decoding.plain import parse_json
+from dafka.console.records import long_values
 from dafka.console.records.shown import Record
 from dafka.protocol.errors import DafkaError
 
@@ -47,6 +48,7 @@ _TOKEN = re.compile(
 )
 _DEEPEST = 50
 _MISSING = object()
+_LONGEST_NUMBER = 1000  # characters of a text that is one
 _LARGEST_JSON = 1024 * 1024  # octets of a value that is read as JSON
 
 
@@ -188,7 +190,7 @@ def _operand(kind: str, text: str, contents: Mapping[str, _Content]) -> Operand:
 
 
 def _text(content: bytes | None) -> str | None:
-    return None if content is None else content.decode("utf-8", "replace")
+    return None if content is None else long_values.text_of(content, "replace")
 
 
 def _header(record: Record, name: str) -> Any:
@@ -204,12 +206,17 @@ class _Content:
         self._decoder = decoder
         self._content: bytes | None = None
         self._json: Any = _MISSING
+        self._text: tuple[bytes | None, str | None] = (None, None)
 
     def whole(self, record: Record) -> Any:
         """As text, or what was decoded."""
         content = self._octets(record)
         decoded = self._decoder.found(self._name, content)
-        return _text(content) if decoded is None else decoded.words
+        if decoded is not None:
+            return decoded.words
+        if content is not self._text[0]:
+            self._text = content, _text(content)
+        return self._text[1]
 
     def parts(self, record: Record) -> Any:
         """The decoded value, or JSON; missing if it is neither."""
@@ -247,7 +254,9 @@ def _anywhere(word: str, decoder: Decoder) -> Matches:
         for name, content in (("value", record.value), ("key", record.key)):
             if content is not None:
                 decoded = decoder.found(name, content)
-                if wanted in content or (decoded is not None and word in str(decoded.words)):
+                if long_values.contains(content, wanted):
+                    return True
+                if decoded is not None and long_values.contains(str(decoded.words), word):
                     return True
         return False
 
@@ -269,6 +278,8 @@ def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
 def _number(value: Any) -> Any:
     """Text that is a number, as one: keys and values without JSON are texts."""
     if isinstance(value, str):
+        if len(value) > _LONGEST_NUMBER:
+            return None
         try:
             return float(value)
         except ValueError:
@@ -304,7 +315,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": _ordered(operator.le),
     ">": _ordered(operator.gt),
     ">=": _ordered(operator.ge),
-    "contains": _texts(operator.contains),
+    "contains": _texts(long_values.contains),
     "starts": _texts(str.startswith),
     "ends": _texts(str.endswith),
 }

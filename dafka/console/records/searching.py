@@ -6,7 +6,6 @@ no event is made before the last one was sent. A search ends when the browser cl
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,6 +21,7 @@ from dafka.console.decoding.decoder import Decoder
 from dafka.console.desk import Desk
 from dafka.console.records.batches import Some, fetch, records, size_of
 from dafka.console.records.expressions import Matches
+from dafka.console.records.long_values import json_of
 from dafka.console.records.shown import Record, shown
 from dafka.console.turns import in_turns
 from dafka.protocol.batch import BatchError
@@ -153,9 +153,9 @@ def _keep_newest(rows: list[Record]) -> int:
     return gone
 
 
-def event(name: str, content: Mapping[str, Any]) -> bytes:
+def event(name: str, content: dict[str, Any]) -> bytes:
     """A server-sent event. JSON has no line ends within, so that no record can end the event."""
-    return f"event: {name}\ndata: {json.dumps(content, separators=(',', ':'))}\n\n".encode()
+    return f"event: {name}\ndata: {''.join(json_of(content, compact=True))}\n\n".encode()
 
 
 def _wait(desk: Desk, topic: str, at: Mapping[int, int]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import csv
+import io
 import json
 from contextlib import closing
 from uuid import uuid4
@@ -227,6 +229,30 @@ def test_downloads_have_everything(client, shared, topic):
     text = client.ask("GET", f"/api/topics/{topic}/download", format="csv").content.decode()
     assert text.splitlines()[0] == "partition,offset,timestamp,key,value,headers"
     assert ",k,'=1+1," in text  # no formula for a spreadsheet
+
+
+def test_downloads_of_large_records_are_like_those_of_small_ones(client, shared):
+    topic = f"t-{uuid4()}"
+    shared.create_topic(topic, 1, {"max.message.bytes": "4000000"})
+    for size in (1, 200_000):
+        value = b'="\xff\n,' * size
+        shared.preload(topic, [{"key": "k" * size, "value": value, "headers": [("h", b"\xc3\xa9" * size)]}])
+        shared.preload(topic, [{"value": "{}" * size}, ("k", "\u20ac" * size)])
+    content = client.ask("GET", f"/api/topics/{topic}/download", format="jsonl").content
+    small, _, _, large, _, euros = map(json.loads, content.splitlines())
+    assert base64.b64decode(large["value_base64"]) == 200_000 * base64.b64decode(small["value_base64"])
+    assert large["key"] == "k" * 200_000 and euros["value"] == "\u20ac" * 200_000
+    assert large["headers"] == [{"name": "h", "value": "\xe9" * 200_000}]
+    content = client.ask("GET", f"/api/topics/{topic}/download", format="csv", decoded="true").content
+    before = csv.field_size_limit(10_000_000)
+    try:
+        _, small, text, _, large, long, euros = csv.reader(io.StringIO(content.decode(), newline=""))
+    finally:
+        csv.field_size_limit(before)
+    assert small[3:] == ["k", "'=\"\\xff\n,", '[["h", "\\u00e9"]]', "", ""]
+    assert large[4] == "'" + 200_000 * small[4][1:] and json.loads(large[5]) == [["h", "\xe9" * 200_000]]
+    assert [len(row) for row in (text, large, long)] == [8, 8, 8]
+    assert long[3:] == ["", "{}" * 200_000, "[]", "", ""] and euros[4] == "\u20ac" * 200_000
 
 
 def test_what_comes_is_followed(client, shared, topic):
