@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from clients.servers import APACHE, running
 from console.asking import SECONDS
 from timing import until
@@ -14,6 +16,10 @@ import dafka.broker
 from dafka.console import Console
 from dafka.hub.clock import REAL
 from dafka.testing import TestBroker
+
+ON_REQUEST = pytest.mark.skipif(
+    not os.environ.get("DAFKA_TEST_APACHE_KAFKA"), reason="starts Apache Kafka; set DAFKA_TEST_APACHE_KAFKA=1"
+)
 
 
 class ApacheKafka:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 import pytest
 from console.asking import SECONDS, Client
 from console.browsing import launch
-from console.clusters import ApacheKafka, apache_kafka
+from console.clusters import ON_REQUEST, ApacheKafka, apache_kafka
 
 import dafka.broker
 from dafka.testing import TestBroker
 
 _EXTRA = ("fastavro", "flask", "grpc_tools", "jsonschema", "msgpack")  # some of the extra "console"
 collect_ignore_glob = [] if all(map(find_spec, _EXTRA)) else ["*"]
-
-
-_ON_REQUEST = pytest.mark.skipif(
-    not os.environ.get("DAFKA_TEST_APACHE_KAFKA"), reason="starts Apache Kafka; set DAFKA_TEST_APACHE_KAFKA=1"
-)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +31,7 @@ def apache():
         yield cluster
 
 
-@pytest.fixture(scope="module", params=["dafka", pytest.param("apache", marks=_ON_REQUEST)])
+@pytest.fixture(scope="module", params=["dafka", pytest.param("apache", marks=ON_REQUEST)])
 def shared(request):
     """The cluster that a console shows."""
     return request.getfixturevalue("embedded" if request.param == "dafka" else "apache")

@@ -100,9 +100,11 @@ export async function group(main, parts, query, { go, writes, isHere }) {
   }
 
   async function reset() {
-    const topics = [...new Set((await get("/api/group" + where)).partitions.map((one) => one.topic))];
-    const given = await ask("Reset offsets", "What would change is shown first.", [
-      ["Topic (empty: all that it has read)", h("input", { name: "topic", list: "its-topics" })],
+    const now = await get("/api/group" + where);
+    const topics = [...new Set(now.partitions.map((one) => one.topic))];
+    const busy = now.total_members ? ` It has ${many(now.total_members, "member")}: nothing can be changed before they have left.` : "";
+    const given = await ask("Reset offsets", `What would change is shown first.${busy}`, [
+      ["Topic (empty: all that it has read)", [h("input", { name: "topic", list: "its-topics" }), h("datalist", { id: "its-topics" }, topics.map((one) => h("option", { value: one })))]],
       ["To: earliest, latest, an offset, -10, a time, 2h; or by +N or by -N", h("input", { name: "to", value: "earliest", required: true })],
     ], { done: "Show" });
     if (!given) return;

@@ -92,7 +92,7 @@ export async function records(main, name, query, { writes, isHere }) {
         const response = await fetch(url, { signal: AbortSignal.timeout(3000) });
         const reason = response.ok ? { message: "The connection ended." } : await response.json();
         response.body?.cancel().catch(() => {});
-        status.replaceChildren(problem(reason));
+        status.replaceChildren(problem(reason.error === "ExpressionError" ? { message: `The search is not understood: ${reason.message}.` } : reason));
       } catch {
         status.replaceChildren(problem({ message: "The connection ended." }));
       }

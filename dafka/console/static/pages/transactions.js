@@ -29,7 +29,7 @@ export async function transactions(main, parts, query, { writes, isHere }) {
     last = text;
     list.replaceChildren(
       h("p", { class: "quiet" }, `${count(found.matching)} of ${count(found.total)} transactional ids`),
-      table([column("Transactional id", "wide"), column("State"), column("Open for", "number"), column("Partitions", "wide narrow-hidden"), column("Holds up", "wide"), column("Producer", "number narrow-hidden"), column("")],
+      table([column("Transactional id", "wide"), column("State", "narrow-hidden"), column("Open for", "number"), column("Partitions", "wide narrow-hidden"), column("Holds up", "wide"), column("Producer", "number narrow-hidden"), column("")],
         found.transactions.map((one) => [one.id, tag(one.state, one.state === "Ongoing" ? "warn" : ""),
           one.started === null ? "–" : h("span", { "data-started": one.started }, since(one.started)),
           h("span", {}, one.partitions.map(([topic, number]) => [link(`/topics/${encodeURIComponent(topic)}/partitions`, `${topic}-${number}`), " "])),
