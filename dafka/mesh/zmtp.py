@@ -59,11 +59,17 @@ class ZmtpTransport:
             octets=limits.PEER_PREFIXES_OCTETS,
             all_octets=limits.ALL_PREFIXES_OCTETS,
         )
+
+        def exceeded(cause: str) -> None:
+            sink.refused(f"connection-{cause}")
+
+        self._hearing = HEARING._replace(exceeded=exceeded)
         bounds = Bounds(
             queued=limits.QUEUED_OCTETS,
             all_queued=limits.ALL_QUEUED_OCTETS,
             # A peer that is stopped, or whose link is cut, would have its queue filled until TCP gives up.
             keep_alive=KEEP_ALIVE._replace(unread=options.beacon_timeout),
+            exceeded=exceeded,
         )
         socket = _bind(options.bind)
         server = None if mechanisms is None else mechanisms.server
@@ -75,7 +81,7 @@ class ZmtpTransport:
         self.answers = self._subscriber(handler)
 
     def lane(self, peers: list[str], note: Note, deliver: Deliver) -> ZmtpLane:
-        return ZmtpLane(self._hub, peers, note, deliver, HEARING, self._client, self._speakers)
+        return ZmtpLane(self._hub, peers, note, deliver, self._hearing, self._client, self._speakers)
 
     def send(self, item: Run | Command) -> None:
         self._publisher.send_encoded(*octets_of(item, self._framing))
@@ -102,7 +108,7 @@ class ZmtpTransport:
             handler=handler,
             max_message=limits.MESSAGE_OCTETS,
             make_taker=lambda: Stretches(reader),
-            bounds=HEARING,
+            bounds=self._hearing,
             mechanism=self._client,
         )
 

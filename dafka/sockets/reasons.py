@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Callable
 
 import gevent
 
@@ -13,9 +14,13 @@ log = logging.getLogger(__name__)
 
 
 class Reasons:
-    """Logs and counts the closed connections of one listener by cause. Hub side."""
+    """Logs and counts the closed connections of one listener by cause. Hub side.
 
-    def __init__(self) -> None:
+    ``told(cause)`` is called for each, where several listeners are counted together.
+    """
+
+    def __init__(self, told: Callable[[str], object] | None = None) -> None:
+        self._told = told
         self.counted: Counter[str] = Counter()  # since the start, by cause
         self._logged: Counter[str] = Counter()  # in this minute
         self._minute: gevent.Greenlet | None = None
@@ -23,6 +28,8 @@ class Reasons:
     def report(self, cause: str, detail: str, *, ours: bool = False) -> None:
         """Count and log a closed connection. ``ours``: a fault of our own, logged with its traceback."""
         self.counted[cause] += 1
+        if self._told is not None:
+            self._told(cause)
         if self._minute is None:
             self._minute = gevent.spawn_later(limits.REASON_SECONDS, self._sum_up)
         self._logged[cause] += 1

@@ -18,7 +18,8 @@ class Bounds(NamedTuple):
     """The bounds of a socket that not all kinds have in common; None: as :mod:`dafka.sockets.limits` has it.
 
     ``read``: octets read from a peer at once. ``queued``: octets that may wait for one peer, ``all_queued``
-    for all together. ``told``: octets of subscriptions that may wait for a publisher.
+    for all together. ``told``: octets of subscriptions that may wait for a publisher. ``exceeded`` is told
+    the cause of each connection that is ended because of a bound or an error.
     """
 
     read: int | None = None
@@ -26,6 +27,7 @@ class Bounds(NamedTuple):
     all_queued: int | None = None
     told: int | None = None
     keep_alive: KeepAlive = KeepAlive()
+    exceeded: Callable[[str], object] | None = None
 
 
 USUAL = Bounds()
@@ -42,7 +44,7 @@ class Shared:
         self.queued = Queued(hub.turns, bounds.queued, bounds.all_queued)
         self._told = bounds.told
         self.with_ttl: set[Any] = set()  # peers that have said for how long they may be silent
-        self.reasons = Reasons()
+        self.reasons = Reasons(bounds.exceeded)
         self.discarded: Counter[str] = self.reasons.counted
         self.messages_in = self.messages_out = self.octets_in = 0  # since the start
         self.dropped = 0  # messages that found no room in a queue

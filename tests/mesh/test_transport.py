@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zmq
 from mesh.peer import ADDRESS, Peer
 from timing import until
+from zmtp.vectors import GREETING_31, frame, ready
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.hub.hub import get_hub
@@ -18,6 +20,7 @@ from dafka.mesh import limits
 from dafka.mesh.endpoint import Endpoint, EndpointBindError
 from dafka.mesh.options import TRANSPORTS, mesh_options
 from dafka.protocol import commands
+from dafka.protocol.beacons import NodeBeacon, encode_beacon
 from dafka.protocol.framing import Framing
 
 BOTH = pytest.mark.parametrize("transport", TRANSPORTS)
@@ -109,6 +112,31 @@ def test_an_interface_may_be_given_by_its_name(transport: str):
 def test_an_unknown_transport_is_refused():
     with pytest.raises(ValueError, match="transport is 'libzmq' or 'zmtp', not 'tcp'"):
         Producer("hello", transport="tcp")
+
+
+def test_connections_that_are_ended_are_counted_by_their_cause():
+    """Those that are accepted, and those that are made: of a lane and of what always has room."""
+    with (
+        Tower() as tower,
+        Consumer(["hello"], tower=tower, transport="zmtp", beacon_timeout=30.0) as consumer,
+        socket.create_server(("127.0.0.1", 0)) as server,
+        zmq.Context() as context,
+        context.socket(zmq.PUB) as beacons,
+    ):
+        endpoint = consumer._node.endpoint
+        with socket.create_connection(("127.0.0.1", endpoint.port)) as stranger:
+            prefix = b"\x01M" + bytes(limits.SUBSCRIPTION_OCTETS)
+            stranger.sendall(GREETING_31 + ready(b"SUB") + frame(prefix))
+            until(lambda: endpoint.discarded["connection-subscriptions"] == 1)
+        beacons.connect(tower.addresses[0])
+        beacon = encode_beacon(NodeBeacon(b"AB" * 16, b"127.0.0.1", server.getsockname()[1]))
+        until(lambda: beacons.send_multipart(beacon) or endpoint.peers)
+        server.settimeout(100)
+        for number in range(1, 3):  # the lane, and what everything else comes through
+            with server.accept()[0] as publisher:
+                publisher.sendall(GREETING_31 + ready(b"XPUB") + b"\xff\xff")
+                until(lambda number=number: endpoint.discarded["connection-flags"] >= number)
+        assert consumer.metrics()["discarded"]["connection-subscriptions"] == 1
 
 
 def test_a_peer_that_does_not_read_loses_what_finds_no_room_and_nobody_else_does(
