@@ -137,6 +137,21 @@ def test_prometheus_understands_the_rules_and_the_questions_of_the_dashboard(tmp
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="there is no promtool here (package prometheus)")
+def test_alerts_are_raised_when_they_should_be_and_at_no_other_time(tmp_path: Path) -> None:
+    shutil.copy(FOLDER / "alerts.yml", tmp_path)
+    shutil.copy(Path(__file__).with_name("alerts_test.yml"), tmp_path)
+    done = subprocess.run(
+        ["promtool", "test", "rules", str(tmp_path / "alerts_test.yml")],
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    tested = re.findall(r"alertname: (\w+)", (tmp_path / "alerts_test.yml").read_text())
+    assert set(tested) == set(re.findall(r"alert: (\w+)", (FOLDER / "alerts.yml").read_text()))
+
+
 @pytest.mark.parametrize("name", ["tower", "store"])
 def test_units_of_a_mesh_start_what_there_is(name: str, tmp_path: Path) -> None:
     unit = (FOLDER / f"dafka-{name}.service").read_text()
