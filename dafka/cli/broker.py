@@ -17,7 +17,7 @@ from dafka.broker.broker import Broker  # noqa: E402  (what it imports must find
 from dafka.broker.connecting import connect  # noqa: E402
 from dafka.broker.interface.errors import BrokerStoppedError  # noqa: E402
 from dafka.broker.limits import OFFSETS_RETENTION  # noqa: E402
-from dafka.broker.listening import PLAINTEXT  # noqa: E402
+from dafka.broker.listening import PLAINTEXT, PROTOCOLS, parse_listeners  # noqa: E402
 from dafka.broker.looking.series import SeriesCache, series_of  # noqa: E402
 from dafka.broker.topics.configs import InvalidConfigError  # noqa: E402
 from dafka.broker.topics.group_configs import check_started_with  # noqa: E402
@@ -60,17 +60,38 @@ def _pairs(ctx: click.Context, param: click.Parameter, text: str | None) -> dict
     return settings
 
 
+def _listens(ctx: click.Context, param: click.Parameter, text: str) -> str:
+    """Whether --advertised fits is looked at when both are known."""
+    try:
+        parse_listeners(text, "localhost")
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+    return text
+
+
+def _advertised(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    everywhere = ",".join(f"{protocol}://0.0.0.0:0" for protocol in PROTOCOLS)
+    try:
+        if text is not None:
+            parse_listeners(everywhere if "://" in text else "0.0.0.0:0", text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+    return text
+
+
 @click.command()
 @click.option(
     "--listen",
     default="127.0.0.1:9092",
     show_default=True,
     metavar="HOST:PORT",
+    callback=_listens,
     help="Where Kafka's clients connect; PORT 0 is any. Several: PLAINTEXT://HOST:PORT,SASL_SSL://HOST:PORT.",
 )
 @click.option(
     "--advertised",
     metavar="HOST[:PORT]",
+    callback=_advertised,
     help="The address that clients are told, needed for a HOST that is every interface.  [default: --listen]",
 )
 @tls_options
