@@ -58,7 +58,7 @@ from dafka.log.limits import (
     VACUUM_BYTES,
 )
 from dafka.log.stored import ValueFile
-from dafka.log.sweeping import leave_note, lost_values, remove_unnamed, take_note
+from dafka.log.sweeping import leave_note, lost_values, take_note, unnamed
 from dafka.log.values import ValueDisk, is_value_name
 
 SYNCHRONOUS = {"process": 1, "power": 2}  # SQLite's NORMAL and FULL
@@ -113,7 +113,7 @@ class Storage:
                 # Also of a log that was closed: the power may have gone after that.
                 self.lost = lost_values(self._cache, self._files, pause)
                 if not take_note(folder, self._cache.last_row()):
-                    remove_unnamed(self._cache, self._files, pause)
+                    self._remove_unnamed(pause)
             except sqlite3.OperationalError:
                 raise
             except sqlite3.DatabaseError:
@@ -312,8 +312,19 @@ class Storage:
                 self.checkpoint()
         with contextlib.suppress(sqlite3.Error, OSError):
             if self._files.removable or self._untidy:
-                remove_unnamed(self._cache, self._files, lambda: None)
-            leave_note(self.folder, self._cache.last_row())
+                self._remove_unnamed(lambda: None)
+            if not self._untidy:
+                leave_note(self.folder, self._cache.last_row())
+
+    def _remove_unnamed(self, pause: Callable[[], object]) -> None:
+        """Remove the files that no row names, unless the database cannot be brought to the disk now."""
+        found = unnamed(self._cache, self._files, pause)
+        self._untidy = bool(found)
+        with contextlib.suppress(LogWriteError):
+            if found and self.checkpoint():
+                for name in found:
+                    self._files.unlink(name)
+                self._untidy = False
 
     def _is_short(self, appended: int, spare: int) -> bool:
         try:

@@ -4,8 +4,10 @@ A file can be *lost* in a power cut only if it was written in the seconds before
 stored last are looked at: rows are numbered in the order in which they were stored.
 
 A file that no row names is left by a round that never ended, or belongs to a row that is deleted. To find it,
-all files and all rows are gone through. A log of many rows that is closed in order has none, and says so in a
-note (:func:`leave_note`), which counts once: it is taken away before anything is written.
+all files and all rows are gone through. It is removed when a checkpoint has brought the deletion to the disk.
+Before that a power cut could bring the row back, whose records compaction may have put into rows that go
+with the same WAL. A log of many rows that is closed in order has no such files, and says so in a note
+(:func:`leave_note`), which counts once: it is taken away before anything is written.
 """
 
 from __future__ import annotations
@@ -30,14 +32,13 @@ def lost_values(database: Database, files: ValueDisk, pause: Callable[[], object
     return frozenset(key for name, size, key in young if is_value_name(name) and files.size_of(name) != size)
 
 
-def remove_unnamed(database: Database, files: ValueDisk, pause: Callable[[], object]) -> None:
-    """Remove the files that no row names. Goes through all of them: some microseconds for each."""
+def unnamed(database: Database, files: ValueDisk, pause: Callable[[], object]) -> set[str]:
+    """The files that no row names. Goes through all of them: some microseconds for each."""
     found = files.names(pause)
     if found:
         for some in database.file_names(pause):
             found.difference_update(some)
-    for name in found:
-        files.unlink(name)
+    return found
 
 
 def leave_note(folder: str, last_row: int) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from log.messages import ADDRESS, database, everything, files, large
 
-from dafka.log import DamagedError, Log, limits
+from dafka.log import DamagedError, Log, compact, limits
 from dafka.log.sweeping import TIDY_NAME, leave_note, take_note
+from dafka.protocol.batch_writer import encode_batch
 
 STRAY = f"{0:032}.val"
 
@@ -32,7 +34,7 @@ def filled(folder: Path, noted: None) -> Path:
 
 
 def test_after_an_orderly_end_the_files_are_not_gone_through(filled: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dafka.log.storage.remove_unnamed", None)
+    monkeypatch.setattr("dafka.log.storage.unnamed", None)
     with Log(filled) as log:
         assert not (filled / TIDY_NAME).exists()
         assert everything(log, log.partition(b"hello", ADDRESS)) == [m for n in range(5) for m in large(n)]
@@ -124,3 +126,39 @@ def _by_row(folder: Path) -> list[str]:
     with sqlite3.connect(folder / "cache.db") as rows:
         select = "SELECT filename FROM Cache WHERE filename IS NOT NULL ORDER BY rowid"
         return [name for (name,) in rows.execute(select)]
+
+
+@pytest.mark.parametrize("work", ["trim", "compact"])
+def test_a_kill_and_a_power_cut_behind_it_leave_no_row_without_its_file(
+    folder: Path, tmp_path: Path, work: str
+):
+    """What a killed process has deleted may not have reached the disk; then the rows are back."""
+    killed, cut = tmp_path / "killed", tmp_path / "cut"
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        contents = [
+            encode_batch([(1, b"key", bytes([number]) * limits.FILE_BYTES, ())], base_offset=number)
+            for number in range(5)
+        ]
+        for content in contents:
+            log.write([(partition, [content])])
+        assert log.space.checkpoint()
+        if work == "trim":
+            log.trim(partition, before_sequence=3)
+            log.write([], collect_bytes=2**30)
+        else:
+            list(compact(log, partition))
+        expected = everything(log, partition)
+        shutil.copytree(folder, killed)
+    # Another program, such as a backup, has the database open: no closed connection makes a checkpoint.
+    with closing(_reading(killed)), Log(killed) as log:
+        assert everything(log, log.partition(b"hello", ADDRESS)) == expected
+        shutil.copytree(killed, cut, ignore=shutil.ignore_patterns("*-wal", "*-shm"))
+    with Log(cut) as log:
+        assert everything(log, log.partition(b"hello", ADDRESS)) in (expected, contents)
+
+
+def _reading(folder: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(folder / "cache.db")
+    connection.execute("SELECT 1 FROM Cache").fetchall()
+    return connection
