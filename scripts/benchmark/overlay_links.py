@@ -1,6 +1,8 @@
 """Endpoints of the overlay on TCP, beside plain sockets: the same octets with their lengths in front.
 
-Each end is a process of its own. Events are Zeek's, with a count and a short string.
+Each end is a process of its own. Events are Zeek's, with a count and a short string. What one publisher and
+one subscriber take is measured in processor time as well, of all processes together: that depends less on
+what else the machine does.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import sys
 import tempfile
 import time
 from multiprocessing.connection import Connection
-from time import perf_counter
+from time import perf_counter, process_time
 
 from processes import Figures, percentiles
 
@@ -42,18 +44,20 @@ OCTETS = encode(to_value(event(0)))
 
 
 def publish(link: Connection, *, count: int = MESSAGES) -> Figures:
-    """As fast as a thread can."""
+    """As fast as a thread can. Its processor time."""
     with Endpoint(peers=[link.recv()]) as endpoint:
         link.send(str(endpoint.id))
         assert endpoint.await_peer(link.recv(), timeout=WAIT)
+        used = process_time()
         for number in range(count):
             endpoint.publish(TOPIC, event(number))
         link.recv()
-    return ()
+        used = process_time() - used
+    return (used,)
 
 
 def subscribe(link: Connection, *, count: int = MESSAGES, hops: int = 0) -> Figures:
-    """Events a second that a thread gets, decoded."""
+    """Events a second that a thread gets, decoded; its processor time, and that of ``hops`` in between."""
     with Endpoint("127.0.0.1:0") as endpoint:
         subscriber = endpoint.subscribe(TOPIC, capacity=20_000)
         middles = [_middle(endpoint.address) for _ in range(hops)]
@@ -61,43 +65,52 @@ def subscribe(link: Connection, *, count: int = MESSAGES, hops: int = 0) -> Figu
         endpoint.await_peer(link.recv(), timeout=WAIT)
         link.send(str(endpoint.id))
         assert subscriber.get(timeout=WAIT).value is not None
-        began = perf_counter()
+        began, used = perf_counter(), process_time()
         for _ in range(count - 1):
             subscriber.get()
-        ended = perf_counter()
+        ended, used = perf_counter(), process_time() - used
         link.send("done")
-        for process, _ in middles:
-            process.kill()
-            process.wait()
-    return ((count - 1) / (ended - began),)
+        used += sum([_end(process) for process, _ in middles])
+    return (count - 1) / (ended - began), used
 
 
-def _middle(address: str) -> tuple[subprocess.Popen[str], str]:
-    """A process that is peered with an endpoint, and its own address."""
-    command = [sys.executable, __file__, address]
+def _middle(*arguments: str) -> tuple[subprocess.Popen[str], str]:
+    """A process that is peered with an endpoint, or passes on what comes (``_pass_on``), and its address."""
+    command = [sys.executable, __file__, *arguments]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     return process, process.stdout.readline().strip()
 
 
+def _end(process: subprocess.Popen[str]) -> float:
+    """Its processor time since it said its address."""
+    used, _ = process.communicate("end\n")
+    return float(used)
+
+
 def send_plain(link: Connection, *, count: int = MESSAGES, receivers: int = 1) -> Figures:
-    """The loop that a socket needs."""
+    """The loop that a socket needs. Its processor time."""
     port = link.recv()
     links = [socket.create_connection(("127.0.0.1", port)) for _ in range(receivers)]
+    used = process_time()
     for _ in range(count):
         frame = _LENGTH.pack(len(OCTETS)) + OCTETS
         for one in links:
             one.sendall(frame)
+    used = process_time() - used
     link.recv()
-    return ()
+    return (used,)
 
 
-def receive_plain(link: Connection, *, count: int = MESSAGES, receivers: int = 1) -> Figures:
-    """Messages a second, cut out of what one connection receives; of several, one after the other."""
+def receive_plain(link: Connection, *, count: int = MESSAGES, receivers: int = 1, hops: int = 0) -> Figures:
+    """Messages a second, cut out of what one connection receives; of several, one after the other. And the
+    processor time, with that of ``hops`` in between, which do the same and send what they have cut."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        link.send(server.getsockname()[1])
+        port = server.getsockname()[1]
+        middles = [_middle("plain", str(port)) for _ in range(hops)]
+        link.send(int(middles[-1][1]) if middles else port)
         links = [server.accept()[0] for _ in range(receivers)]
-        began = perf_counter()
+        began, used = perf_counter(), process_time()
         left = [b""] * receivers
         got = [0] * receivers
         while sum(got) < count * receivers:
@@ -115,9 +128,31 @@ def receive_plain(link: Connection, *, count: int = MESSAGES, receivers: int = 1
                     position += 4 + length
                     got[index] += 1
                 left[index] = octets[position:]
-        ended = perf_counter()
+        ended, used = perf_counter(), process_time() - used
     link.send("done")
-    return (count * receivers / (ended - began),)
+    used += sum([_end(process) for process, _ in middles])
+    return count * receivers / (ended - began), used
+
+
+def _pass_on(port: int) -> None:
+    """Messages of one connection, each cut out and sent on over another."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        print(server.getsockname()[1], flush=True)
+        used = process_time()
+        with socket.create_connection(("127.0.0.1", port)) as there, server.accept()[0] as here:
+            left = b""
+            while received := here.recv(65536):
+                octets, position = left + received, 0
+                while len(octets) - position >= 4:
+                    (length,) = _LENGTH.unpack_from(octets, position)
+                    if len(octets) - position - 4 < length:
+                        break
+                    message = octets[position + 4 : position + 4 + length]
+                    there.sendall(_LENGTH.pack(length) + message)
+                    position += 4 + length
+                left = octets[position:]
+    sys.stdin.readline()
+    print(process_time() - used)
 
 
 # -- one publisher, ten subscribers -----------------------------------------------------------------
@@ -258,6 +293,11 @@ def put_with_clones(link: Connection, *, backend: Disk | Memory = Memory()) -> F
 
 
 if __name__ == "__main__":
-    with Endpoint("127.0.0.1:0", peers=[sys.argv[1]]) as middle:
-        print(middle.address, flush=True)
-        sys.stdin.read()
+    if sys.argv[1] == "plain":
+        _pass_on(int(sys.argv[2]))
+    else:
+        with Endpoint("127.0.0.1:0", peers=[sys.argv[1]]) as middle:
+            print(middle.address, flush=True)
+            used = process_time()
+            sys.stdin.readline()
+            print(process_time() - used)

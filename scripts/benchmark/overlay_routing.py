@@ -11,6 +11,7 @@ from processes import Figures
 
 from dafka.overlay.routing.outputs import Tell
 from dafka.overlay.routing.peer import Peer
+from dafka.overlay.wire.frames import FrameReader
 
 CHANGES = 20
 
@@ -41,8 +42,11 @@ def _settle(nodes: dict[bytes, Peer], left: deque) -> int:  # type: ignore[type-
     while left:
         sender, step = left.popleft()
         if isinstance(step, Tell):
-            words += 1
-            left += [(step.neighbour, one) for one in nodes[step.neighbour].receive(sender, step.octets[4:])]
+            reader = FrameReader(len(step.octets))
+            reader.feed(step.octets)
+            for word in reader.messages():
+                words += 1
+                left += [(step.neighbour, one) for one in nodes[step.neighbour].receive(sender, word)]
     return words
 
 

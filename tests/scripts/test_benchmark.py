@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from multiprocessing import Pipe
 from pathlib import Path
 
@@ -18,6 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts" / "benchmark"))
 import kafka_tools
 import libzmq_loops
 import line
+import overlay_links
+import overlay_routing
 import processes
 import zper_servers
 
@@ -122,3 +125,19 @@ def test_without_a_compiler_it_is_said_what_is_missing(monkeypatch: pytest.Monke
     monkeypatch.setattr(libzmq_loops.shutil, "which", lambda command: None)
     with pytest.raises(libzmq_loops.NotBuiltError, match="no C compiler"):
         libzmq_loops.program.__wrapped__()
+
+
+@pytest.mark.parametrize("hops", [0, 1])
+def test_events_of_the_overlay_and_frames_of_plain_sockets_are_counted_over_any_number_of_hops(
+    hops: int,
+) -> None:
+    for receive, send in (
+        (overlay_links.subscribe, overlay_links.publish),
+        (overlay_links.receive_plain, overlay_links.send_plain),
+    ):
+        rate, *used = processes.run(partial(receive, count=200, hops=hops), partial(send, count=200))
+        assert rate > 0 and len(used) == 2 and sum(used) > 0
+
+
+def test_words_about_subscriptions_are_counted() -> None:
+    assert overlay_routing.updates(6)[0] > 0

@@ -225,14 +225,20 @@ class Flooding:
             known = self.table.peers.get(peer)
             if known is None:
                 continue
-            outputs += self._tell(peer)
-            if not known.paths:
-                del self.table.peers[peer]
-                self._filter_octets -= self._octets_of(peer, known)
-                self.demand.replace(known.filter, ())
+            if known.paths:
+                outputs += self._tell(peer)
+                continue
+            told = [one for one, words in self._told.items() if words.pop(peer, None) is not None]
+            if told:
+                withdrawal = encode_routed(Withdrawal(peer))
+                outputs += [Tell(neighbour, withdrawal) for neighbour in told]
+            del self.table.peers[peer]
+            self._filter_octets -= self._octets_of(peer, known)
+            self.demand.replace(known.filter, ())
+            if known.leaves:
                 outputs += self.leaves.put(peer, ())
-                outputs.append(Unreachable(peer))
-        return outputs
+            outputs.append(Unreachable(peer))
+        return outputs if len(peers) == 1 else joined(outputs)
 
     def _tell(self, peer: bytes) -> list[Output]:
         """Tell all neighbours of a peer that has changed, as far as it is news for them."""

@@ -20,6 +20,7 @@ from dafka.overlay.peering.outputs import Close, PeerDown, Send
 from dafka.overlay.values import encode, types
 
 PEERS = 120
+VERY_MANY = 900  # nearly as many as a node may have
 
 
 def test_further_messages_do_not_multiply_the_work_of_later_turns(monkeypatch):
@@ -149,6 +150,20 @@ def test_an_endpoint_with_many_peers_publishes_much_and_is_closed(version):
         with short_turns():
             endpoint.publish_batch([("/t", number) for number in range(100)])
             endpoint.close()
+
+
+@each_time
+def test_messages_are_passed_on_to_very_many_peers():
+    with (
+        Endpoint("127.0.0.1:0") as middle,
+        Crowd(middle.address, VERY_MANY, 1) as crowd,
+        Endpoint(peers=[middle.address]) as publisher,
+    ):
+        until(lambda: crowd.up == VERY_MANY and len(publisher.filters()) == VERY_MANY + 1)
+        with short_turns():
+            for number in range(5):
+                publisher.publish("/t", number)
+                assert publisher.await_routes(SECONDS), "the middle has passed it on"
 
 
 def dear(count):

@@ -3,6 +3,7 @@
 python -m tests.overlay.simulation --seeds 10000             # seeds 0 to 9999, on every core
 python -m tests.overlay.simulation --seed 123 --trace        # one seed, with every message that arrives
 python -m tests.overlay.simulation --of stores               # of data stores; channels: of channels
+python -m tests.overlay.simulation --of readers              # of slow readers
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from typing import Any
 from tests.overlay.channels import simulation as channels
 from tests.overlay.stores import simulation as stores
 
+from . import slow_readers
 from .scenario import build, simulate
 
 SIMULATIONS: dict[str, Callable[[int], Any]] = {
     "peers": simulate,
+    "readers": slow_readers.simulate,
     "channels": channels.simulate,
     "stores": stores.simulate,
 }

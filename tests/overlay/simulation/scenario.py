@@ -23,7 +23,7 @@ END = QUIET + 3.0
 TOPICS = [b"/a", b"/a/b", b"/a/c", b"/d", b"/d/e", b"/f"]
 
 
-def build(seed: int) -> Network:
+def build(seed: int, with_libbroker: bool = True) -> Network:
     network = Network(seed)
     chance = network.random
     size = chance.choice([2, 3, 4, 5, 6, 8, 10, 14, 20, 30])
@@ -45,7 +45,7 @@ def build(seed: int) -> Network:
             node.has_clone = True
     for node in network.nodes:
         network.start(node, _prefixes(network))
-    if seed % 5 in (1, 3):
+    if with_libbroker and seed % 5 in (1, 3):
         add_libbroker(network)
     network.faults = Faults(
         delay=chance.choice([0.01, 0.05, 0.3]),
