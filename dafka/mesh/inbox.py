@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from typing import Protocol
 
+from gevent import monkey
+
 from dafka.roles.outputs import Deliver
+
+_allocate_lock = monkey.get_original("_thread", "allocate_lock")  # one of gevent would wait in the hub
 
 
 class Inbox(Protocol):
@@ -52,7 +55,7 @@ class NewestRuns:
 
     def __init__(self) -> None:
         self._newest: dict[bytes, Deliver] = {}
-        self._lock = threading.Lock()
+        self._lock = _allocate_lock()
 
     def put(self, run: Deliver) -> tuple[int, int]:
         """Have the last message of a run in the place of the one that waits of its partition."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 from dafka.mesh.inbox import AllRuns, NewestRuns
@@ -51,3 +53,25 @@ def test_what_is_taken_while_more_comes_is_counted_right() -> None:
     assert records == len(taken), "what is not taken was replaced"
     assert [one.first for one in taken] == sorted({one.first for one in taken})
     assert taken[-1].first == 19_999
+
+
+def test_the_hub_puts_a_run_while_a_user_takes_one_where_gevent_has_patched_threads() -> None:
+    """A lock of gevent raises an exception in the hub if another thread has it, and the run would be lost."""
+    program = """
+from gevent import monkey
+monkey.patch_all()
+sleep = monkey.get_original("time", "sleep")
+from dafka.hub.hub import get_hub
+from dafka.mesh.inbox import NewestRuns
+from dafka.roles.outputs import Deliver
+
+hub, inbox = get_hub(), NewestRuns()
+inbox._lock.acquire()
+hub.post(inbox.put, Deliver(b"t", b"A" * 32, 0, [b"a"]))
+sleep(0.2)
+inbox._lock.release()
+hub.run(lambda: None)
+print(len(inbox))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    assert (done.stdout, done.stderr) == ("1\n", "")
