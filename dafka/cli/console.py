@@ -30,6 +30,7 @@ CODEC_NAMES = [name for name in CODECS if name is not None]
 
 
 PATIENCE = 2.0  # seconds that a producer waits for stores in silence
+LONELY = 5.0  # seconds that a consumer waits in silence where there is no other node
 SAME_EVENT = 0.5  # seconds in which the end of the input and a signal have one cause
 
 
@@ -253,6 +254,7 @@ def consume(
         ) as consumer,
         metrics.of("consumer", consumer.metrics, announce=consumer.announce_metrics),
     ):
+        hint_at: float | None = time.monotonic() + LONELY
         while left is None or left > 0:
             records = consumer.poll(timeout=1.0, max_records=min(1000, left or 1000))
             wanted = [record for record in records if partition in (None, record.partition)]
@@ -263,5 +265,13 @@ def consume(
                     consumer.commit()
             if not wanted:
                 check_reader(output)
+            if hint_at is not None and (records or time.monotonic() > hint_at):
+                hint_at = None
+                if not records and not consumer.metrics()["endpoint_peers"]:
+                    click.echo(
+                        "waiting for nodes of the mesh: none is heard yet; the records of a broker "
+                        "are printed by `dafka kafka consume`",
+                        err=True,
+                    )
             if left is not None:
                 left -= len(wanted)

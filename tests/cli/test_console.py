@@ -13,6 +13,7 @@ import forking
 import pytest
 from cli.tools import DAFKA, environment, mesh, run, running, with_time, without_waiting
 from click.testing import CliRunner
+from ports import free_port
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.cli import main
@@ -281,6 +282,14 @@ def test_ctrl_c_while_options_are_read_ends_a_tool_without_a_word(monkeypatch: p
     monkeypatch.setattr("dafka.cli.options.parse_zpl", interrupted)
     done = CliRunner().invoke(main, ["tower", "-c", __file__])
     assert (done.exit_code, done.output) == (130, "")
+
+
+def test_consume_says_which_command_is_for_brokers_where_there_is_no_mesh() -> None:
+    nowhere = f"tcp://127.0.0.1:{free_port()}"
+    with running("consume", "topic", "--sub", nowhere, "--pub", nowhere) as consumer:
+        assert consumer.stderr is not None
+        while "`dafka kafka consume`" not in (line := consumer.stderr.readline()):
+            assert line  # it has ended
 
 
 def test_consume_goes_on_where_it_was(tmp_path: Path) -> None:
