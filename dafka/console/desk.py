@@ -29,6 +29,7 @@ class Bounds:
         """Raises TlsError."""
         self.registry = None if registry is None else Registry(registry)
         self.reading = BoundedSemaphore(limits.READERS)
+        self.large = BoundedSemaphore(limits.LARGE_HELD)
         self.streams: Counter[str | None] = Counter()  # that are under way, by account
         self.samples: OrderedDict[str | None, Sample] = OrderedDict()  # by account, the oldest first
 
@@ -137,6 +138,12 @@ class Desk:
     def reading(self) -> Iterator[None]:
         """Around reading a page of records: only so many are read at a time."""
         with self._bounds.reading:
+            yield
+
+    @contextmanager
+    def holding_large(self) -> Iterator[None]:
+        """Around what a stream does with a large batch; waits while others hold so many."""
+        with self._bounds.large:
             yield
 
     @contextmanager

@@ -22,7 +22,7 @@ from compat.kafka import KafkaConsumer, KafkaProducer
 from compat.kafka.share import ShareConsumer
 from dafka.console import limits
 from dafka.console.desk import Desk
-from dafka.console.records import searching
+from dafka.console.records import batches, searching
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = sync_api.expect
@@ -173,14 +173,14 @@ def test_many_records_are_written_and_decoded(page, shared, topic):
 def test_a_search_shows_its_progress_and_is_stopped(page, shared, topic, monkeypatch):
     """The stop ends the search in the console, not only in the page."""
     go_on, ended, asked = threading.Event(), threading.Event(), []
-    fetch, streaming = searching.fetch, Desk.streaming
+    fetch, streaming = batches.fetch, Desk.streaming
 
-    def waiting(*where):
+    def waiting(*where, **how):
         asked.append(where)
         while len(asked) > 2 and not go_on.is_set():
             gevent.sleep(0.01)
         gevent.sleep(1.1 * searching.PROGRESS_SECONDS)
-        return fetch(*where)
+        return fetch(*where, **how)
 
     @contextmanager
     def noticed(desk):
@@ -191,7 +191,7 @@ def test_a_search_shows_its_progress_and_is_stopped(page, shared, topic, monkeyp
             ended.set()
 
     monkeypatch.setattr(limits, "FETCH_OCTETS", 1)  # a batch at a time
-    monkeypatch.setattr(searching, "fetch", waiting)
+    monkeypatch.setattr(batches, "fetch", waiting)
     monkeypatch.setattr(Desk, "streaming", noticed)
     for _ in range(400):
         shared.preload(topic, [b"x"] * 10, partition=0)

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from uuid import uuid4
 
 from console.asking import SECONDS
+from timing import until
 
 import dafka.broker
 from dafka.console import Console, limits
 from dafka.console.desk import Desk
+from dafka.console.records import batches
 
 MB = 1024 * 1024
 
@@ -70,17 +72,21 @@ def test_a_browser_that_stops_reading_a_followed_topic_is_let_go(shared, monkeyp
     assert grown < 10 * MB * browsers, grown  # what waits for each of them, and what the broker keeps
 
 
-def test_a_download_that_is_not_read_holds_one_piece(shared, monkeypatch):
-    """The octets come when they are asked for, and not before."""
-    from dafka.console.api import streams
+def counted(monkeypatch):
+    """A list that grows with each fetch."""
+    fetched, fetch = [], batches.fetch
 
-    fetched, fetch = [], streams.fetch
-
-    def counted(*args, **kwargs):
+    def noted(*args, **kwargs):
         fetched.append(args)
         return fetch(*args, **kwargs)
 
-    monkeypatch.setattr(streams, "fetch", counted)
+    monkeypatch.setattr(batches, "fetch", noted)
+    return fetched
+
+
+def test_a_download_that_is_not_read_holds_one_piece(shared, monkeypatch):
+    """The octets come when they are asked for, and not before."""
+    fetched = counted(monkeypatch)
     topic = f"t-{uuid4()}"
     shared.create_topic(topic, 1)
     for _ in range(40):
@@ -96,3 +102,24 @@ def test_a_download_that_is_not_read_holds_one_piece(shared, monkeypatch):
             assert len(fetched) < 20
         finally:
             one.close()
+
+
+def test_downloads_that_are_not_read_hold_few_large_batches(shared, monkeypatch):
+    monkeypatch.setattr(limits, "LARGE_HELD", 1)
+    fetched = counted(monkeypatch)
+    topic = f"t-{uuid4()}"
+    shared.create_topic(topic, 1, {"max.message.bytes": "12000000"})
+    shared.preload(topic, [b"x" * 10 * MB])
+    path = f"/api/topics/{topic}/download?format=jsonl"
+    with console_of(shared) as where:
+        one = asked(where, path)
+        try:
+            until(lambda: len(fetched) == 2)  # it has looked how large the batch is, and holds it
+            other = asked(where, path)
+            until(lambda: len(fetched) == 3)
+            time.sleep(0.5)
+            assert len(fetched) == 3  # the other one waits
+        finally:
+            one.close()
+        with other, other.makefile("rb") as answer:
+            assert sum(len(line) for line in iter(answer.readline, b"0\r\n")) > 10 * MB

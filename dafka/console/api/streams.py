@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
 from dafka.broker.looking.places import bounds, offsets_of
@@ -16,7 +16,7 @@ from dafka.console.decoding.decoder import Decoded, Decoder
 from dafka.console.decoding.plain import text_of
 from dafka.console.desk import Desk
 from dafka.console.records import long_values
-from dafka.console.records.batches import fetch, records, size_of
+from dafka.console.records.batches import fetched, records, size_of
 from dafka.console.records.expressions import parse
 from dafka.console.records.long_values import PIECE, json_of, octets_of
 from dafka.console.records.searching import UNREADABLE, follow, search
@@ -105,9 +105,7 @@ def download_records(
     columns = [*_COLUMNS, "key_decoded", "value_decoded"] if decoded else _COLUMNS
     head = b"" if format == "jsonl" else _csv_line(columns)
     by = decoder if decoded else None
-    return _download(
-        desk, topic, starts, ends, head, lambda one: row(topic, one, by) if matches(one) else ()
-    )
+    return _download(desk, topic, starts, ends, head, lambda one: row(topic, one, by) if matches(one) else ())
 
 
 def _range(
@@ -137,13 +135,26 @@ def _download(
             offset = start
             while offset < ends[partition]:
                 try:
-                    some = fetch(desk, topic, partition, offset, marks=False)
-                    if some.next_offset <= offset:
-                        break
-                    yield from _pieces(map(row, records(partition, some, offset, ends[partition])))
+                    reached = yield from _part(desk, topic, partition, offset, ends[partition], row)
                 except UNREADABLE as error:
                     raise OSError(f"{topic}-{partition} cannot be read at {offset}: {error}") from error
-                offset = some.next_offset
+                if reached <= offset:
+                    break
+                offset = reached
+
+
+def _part(
+    desk: Desk,
+    topic: str,
+    partition: int,
+    offset: int,
+    end: int,
+    row: Callable[[Record], Iterable[bytes]],
+) -> Generator[bytes, None, int]:
+    """Pieces of what one fetch brings; returns where to go on."""
+    with fetched(desk, topic, partition, offset, marks=False) as some:
+        yield from _pieces(map(row, records(partition, some, offset, end)))
+        return some.next_offset
 
 
 def _pieces(rows: Iterable[Iterable[bytes]]) -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from dafka.broker.interface.records import FetchFrom
@@ -63,6 +64,21 @@ def fetch(
         headers[-1].next_offset if headers else offset,
         answer.high_watermark,
     )
+
+
+@contextmanager
+def fetched(desk: Desk, topic: str, partition: int, offset: int, *, marks: bool = True) -> Iterator[Some]:
+    """A fetch for a stream, whose browser may stop reading while the batches are in memory.
+
+    Of large ones only so many are in memory at a time.
+    """
+    some = fetch(desk, topic, partition, offset, marks=marks)
+    if some.octets <= limits.LARGE_OCTETS:
+        yield some
+        return
+    del some  # while it waits
+    with desk.holding_large():
+        yield fetch(desk, topic, partition, offset, marks=marks)
 
 
 def records(partition: int, some: Some, first: int, end: int | None = None) -> Iterator[Record]:

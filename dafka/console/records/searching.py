@@ -7,7 +7,7 @@ no event is made before the last one was sent. A search ends when the browser cl
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 import gevent
@@ -19,7 +19,7 @@ from dafka.broker.looking.places import bounds
 from dafka.console import limits
 from dafka.console.decoding.decoder import Decoder
 from dafka.console.desk import Desk
-from dafka.console.records.batches import Some, fetch, records, size_of
+from dafka.console.records.batches import Some, fetch, fetched, records, size_of
 from dafka.console.records.expressions import Matches
 from dafka.console.records.long_values import json_of
 from dafka.console.records.shown import Record, shown
@@ -50,23 +50,15 @@ def search(
             offset, end = start, ends[partition]
             while offset < end and found < limit:
                 try:
-                    some = fetch(desk, topic, partition, offset)
-                    if some.next_offset <= offset:
-                        break
-                    size = 0
-                    for record in _matching(partition, some, offset, end, matches):
-                        rows.append(shown(record, decoder))
-                        found += 1
-                        size += size_of(record)
-                        if size > limits.FETCH_OCTETS:  # they were compressed: tell what there is
-                            yield event("found", {"records": rows})
-                            rows, size = [], 0
-                        if found == limit:
-                            break
+                    part = _part(desk, topic, partition, offset, end, matches, decoder, limit - found)
+                    rows, more, reached = yield from part
                 except UNREADABLE as error:
                     yield event("trouble", {"message": f"{topic}-{partition} at {offset}: {error}"})
                     break
-                reached = min(some.next_offset, end)
+                if reached <= offset:
+                    break
+                found += more
+                reached = min(reached, end)
                 scanned += reached - offset
                 offset = reached
                 if rows or time.monotonic() - told > PROGRESS_SECONDS:
@@ -76,6 +68,33 @@ def search(
                     yield event("progress", {"scanned": scanned, "total": total, "found": found})
                     told = time.monotonic()
         yield event("end", {"scanned": scanned, "total": total, "found": found, "full": found >= limit})
+
+
+def _part(
+    desk: Desk,
+    topic: str,
+    partition: int,
+    offset: int,
+    end: int,
+    matches: Matches,
+    decoder: Decoder,
+    most: int,
+) -> Generator[bytes, None, tuple[list[dict[str, Any]], int, int]]:
+    """Look through what one fetch brings; returns records not told of yet, how many were found, and
+    where to go on."""
+    rows: list[dict[str, Any]] = []
+    found = size = 0
+    with fetched(desk, topic, partition, offset) as some:
+        for record in _matching(partition, some, offset, end, matches):
+            rows.append(shown(record, decoder))
+            found += 1
+            size += size_of(record)
+            if size > limits.FETCH_OCTETS:  # they were compressed: tell what there is
+                yield event("found", {"records": rows})
+                rows, size = [], 0
+            if found == most:
+                break
+        return rows, found, some.next_offset
 
 
 def follow(
@@ -103,40 +122,49 @@ def _following(
     at = {one: offset for (_, one), offset in bounds(desk, [(topic, n) for n in partitions])[1].items()}
     yield event("following", {"partitions": at})
     while True:
-        rows: list[Record] = []
-        skipped = size = 0
         waited = time.monotonic()
-        starts, ends = bounds(desk, [(topic, n) for n in partitions])
-        for (_, partition), end in ends.items():
-            start = starts[topic, partition]
-            if end < at[partition]:  # the topic was deleted, and made again
-                at[partition] = start
-            elif at[partition] < start:
-                skipped += start - at[partition]
-                at[partition] = start
-            if end <= at[partition]:
-                continue
-            if end - at[partition] > limits.BEHIND:
-                skipped += end - limits.FOLLOWED - at[partition]
-                at[partition] = end - limits.FOLLOWED
-            some = fetch(desk, topic, partition, at[partition])
-            for record in _matching(partition, some, at[partition], None, matches):
-                rows.append(record)
-                size += size_of(record)
-                if len(rows) > 2 * limits.FOLLOWED or size > 2 * limits.PAGE_OCTETS:
-                    skipped += _keep_newest(rows)
-                    size = sum(map(size_of, rows))
-            at[partition] = max(some.next_offset, at[partition])
-        skipped += _keep_newest(rows)
+        rows, skipped = _news(desk, topic, at, matches, decoder)
         if rows or skipped:
-            yield event(
-                "records", {"records": [shown(one, decoder) for one in in_turns(rows)], "skipped": skipped}
-            )
+            yield event("records", {"records": rows, "skipped": skipped})
             gevent.sleep(limits.FOLLOW_PAUSE)
         else:
             _wait(desk, topic, at)
             if time.monotonic() - waited > _WAIT / 2:
                 yield b": still here\n\n"
+
+
+def _news(
+    desk: Desk, topic: str, at: dict[int, int], matches: Matches, decoder: Decoder
+) -> tuple[list[dict[str, Any]], int]:
+    """The newest records from ``at`` on, which moves, as the page shows them, and how many were passed over.
+
+    The records themselves are not kept: the browser may not read for a while.
+    """
+    rows: list[Record] = []
+    skipped = size = 0
+    starts, ends = bounds(desk, [(topic, n) for n in at])
+    for (_, partition), end in ends.items():
+        start = starts[topic, partition]
+        if end < at[partition]:  # the topic was deleted, and made again
+            at[partition] = start
+        elif at[partition] < start:
+            skipped += start - at[partition]
+            at[partition] = start
+        if end <= at[partition]:
+            continue
+        if end - at[partition] > limits.BEHIND:
+            skipped += end - limits.FOLLOWED - at[partition]
+            at[partition] = end - limits.FOLLOWED
+        some = fetch(desk, topic, partition, at[partition])
+        for record in _matching(partition, some, at[partition], None, matches):
+            rows.append(record)
+            size += size_of(record)
+            if len(rows) > 2 * limits.FOLLOWED or size > 2 * limits.PAGE_OCTETS:
+                skipped += _keep_newest(rows)
+                size = sum(map(size_of, rows))
+        at[partition] = max(some.next_offset, at[partition])
+    skipped += _keep_newest(rows)
+    return [shown(one, decoder) for one in in_turns(rows)], skipped
 
 
 def _keep_newest(rows: list[Record]) -> int:
