@@ -6,18 +6,19 @@ import gc
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
-import click
+from dafka.cli.interrupts import EndedByCtrlC
 
-import dafka
-from dafka.cli.advice import advised
-from dafka.cli.keys import check_variables
-from dafka.cli.lazy import LazyGroup
-from dafka.protocol.errors import DafkaError
+with EndedByCtrlC():
+    from typing import Any
+
+    import click
+
+    import dafka
+    from dafka.cli.advice import advised
+    from dafka.cli.keys import check_variables
+    from dafka.cli.lazy import LazyGroup
+    from dafka.protocol.errors import DafkaError
 
 _HOMES = {
     "acl": "dafka.cli.acl:acl",
@@ -60,7 +61,7 @@ class _Group(LazyGroup):
     def load(self, home: str) -> click.Command:
         gc.disable()  # looking for garbage among modules would take a twentieth of the start
         try:
-            with _ended_by_ctrl_c():
+            with EndedByCtrlC():
                 command = super().load(home)
         finally:
             gc.enable()
@@ -95,20 +96,6 @@ def _is_kafkas(error: Exception) -> bool:
     """Whether it is an error that a broker answers, or one of reaching it."""
     errors = sys.modules.get("kafka.errors")  # loaded by the commands that use brokers
     return errors is not None and isinstance(error, errors.KafkaError)
-
-
-@contextmanager
-def _ended_by_ctrl_c() -> Iterator[None]:
-    """Let Ctrl-C end the process at once and silently: nothing has begun that needs cleaning up."""
-    here = threading.current_thread() is threading.main_thread()
-    if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # another handler is installed, or the process was started with SIGINT ignored
-        return
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @click.group(
