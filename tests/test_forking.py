@@ -10,6 +10,7 @@ from pathlib import Path
 
 import forking
 import pytest
+import zmq
 
 
 def python(*arguments, **options):
@@ -62,6 +63,12 @@ def test_files_and_modules_are_run_as_main(tmp_path, kind):
         ("import atexit; atexit.register(print, 'x', flush=True); 1 / 0", 1, "Error: division by zero\n"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL, ""),
         ("raise KeyboardInterrupt", -signal.SIGINT, "KeyboardInterrupt\n"),
+        ("import sys; sys.stdout.close(); sys.exit(-1)", 255, ""),
+        (
+            "import atexit, threading; threading.Timer(0.1, atexit.register, [print, 'x']).start()",
+            0,
+            "",
+        ),
     ],
 )  # fmt: skip
 def test_it_ends_as_a_program_does(program, code, errors):
@@ -70,6 +77,32 @@ def test_it_ends_as_a_program_does(program, code, errors):
     assert done.stderr.endswith(errors)
     assert "forking" not in done.stderr or "Interrupt" in errors
     assert done.stdout == ("x\n" if "atexit" in program else "")
+
+
+def test_output_that_cannot_be_written_is_an_error_at_its_end():
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    command = [sys.executable, "-c", "print(1)"]
+    with open("/dev/full", "w") as full:
+        done = forking.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env={})
+    assert done.returncode == 120
+    assert "No space left on device" in done.stderr
+
+
+def test_what_it_has_left_in_buffers_of_files_and_sockets_is_written_at_its_end(tmp_path):
+    program = (
+        "import sys, zmq; file = open(sys.argv[1], 'w'); file.write('in a buffer'); "
+        "socket = zmq.Context.instance().socket(zmq.PUSH); "
+        "socket.connect(sys.argv[2]); socket.send(b'queued')"
+    )
+    with zmq.Context() as context, context.socket(zmq.PULL) as socket:
+        port = socket.bind_to_random_port("tcp://127.0.0.1")
+        assert python("-c", program, str(tmp_path / "file"), f"tcp://127.0.0.1:{port}").returncode == 0
+        assert socket.recv() == b"queued"
+    assert (tmp_path / "file").read_text() == "in a buffer"
+    only = "import sys; file = open(sys.argv[1], 'w'); file.write('only')"
+    assert python("-c", only, str(tmp_path / "file")).returncode == 0
+    assert (tmp_path / "file").read_text() == "only"
 
 
 def test_signals_reach_it_and_its_session_is_its_own():

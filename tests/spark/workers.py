@@ -89,7 +89,10 @@ def interpreter() -> Iterator[str]:
 
 def main(number: str) -> None:
     """Fork for each client, until standard input is closed."""
-    sys.path[:1] = [str(Path(__file__).parents[2])]  # not this folder
+    sys.path[:1] = [str(Path(__file__).parents[1])]  # not this folder
+    from forking_server import end
+
+    sys.path[:1] = [str(Path(__file__).parents[2])]
     import dafka.broker.connecting
     import dafka.spark
 
@@ -101,7 +104,7 @@ def main(number: str) -> None:
     gc.freeze()
     wanted = _Server(socket.socket(fileno=int(number))).serve()
     if wanted is not None:
-        _become(*wanted)
+        end(_become(*wanted))
 
 
 class _Server:
@@ -180,7 +183,8 @@ class _Server:
                 client.close()
 
 
-def _become(arguments: list[str], environment: dict[str, str], folder: str, streams: list[int]) -> None:
+def _become(arguments: list[str], environment: dict[str, str], folder: str, streams: list[int]) -> object:
+    """Run what a client asks for; the code that it ends with."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -193,9 +197,12 @@ def _become(arguments: list[str], environment: dict[str, str], folder: str, stre
     sys.modules.pop(arguments[0], None)  # it is run as __main__, and imported by nobody
     try:
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    except SystemExit as exited:
+        return exited.code
     except Exception:
         traceback.print_exc()
-        sys.exit(1)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

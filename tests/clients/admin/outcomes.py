@@ -28,7 +28,7 @@ Outcomes = dict[str, str]
 
 _LEFT_OUT = [
     (r"127\.0\.0\.1:\d+", "HOST"),
-    (r"/tmp/[\w./-]+", "FOLDER"),
+    (rf"(?:/tmp|{re.escape(tempfile.gettempdir())})/[\w./-]+", "FOLDER"),
     (r"(?<![\w.-])(?=[\w-]*[\d_-])[\w-]{22}(?![\w.-])", "ID"),
     (r"\w{8}-\w{4}-\w{4}-\w{4}-\w{12}", "UUID"),
     (r"\b\d{13}\b", "TIME"),

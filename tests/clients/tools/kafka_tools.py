@@ -90,7 +90,7 @@ COMMANDS = [
 _LEFT_OUT = [
     (r"127\.0\.0\.1[: ]\d+", "HOST"),
     (r"\d{4}-\d\d-\d\d[T ][\d:.,]+Z?", "TIME"),
-    (r"/tmp/[\w./-]+", "FOLDER"),
+    (rf"(?:/tmp|{re.escape(tempfile.gettempdir())})/[\w./-]+", "FOLDER"),
     (r"(?<![\w-])[\w-]{22}(?![\w-])", "ID"),
     (r"-?\d+(\.\d+)?", "N"),
     (r"\s+", " "),
