@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import TypeVar
 
+from dafka.log.blocks import Blocks, chunks_from
 from dafka.log.boot import rebooted
-from dafka.log.changes import Garbage, add_dropped
+from dafka.log.changes import Garbage, add_dropped, drop_trimmed
 from dafka.log.chunk import CHUNK_KEY_BYTES, CHUNK_TAG, ChunkKey
 from dafka.log.errors import DamagedError
 from dafka.log.index import ChunkIndex
@@ -27,6 +29,7 @@ from dafka.log.partition import (
     unpack_floor,
     unpack_partition,
 )
+from dafka.log.sealed import BLOCK_TAG, BlockKey, Load
 from dafka.log.storage import Storage
 from dafka.log.table import TABLE_TAG, unpack_key
 
@@ -45,12 +48,13 @@ class Catalogue:
     ``table_keys`` the keys of tables in their order, and ``garbage`` is what is still to be deleted.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, storage: Storage) -> None:
+        self.blocks = Blocks(storage)
         self.names: dict[int, Names] = {}
         self.indexes: dict[int, ChunkIndex | PackedIndex] = {}
         self.floors: dict[int, tuple[int, int]] = {}
         self.table_keys: dict[str, list[str]] = {}
-        self.garbage = Garbage()
+        self.garbage = Garbage(self.blocks.chunks)
         self.dropped: set[int] = set()
 
     def partitions(self) -> Iterator[tuple[int, Names, ChunkIndex | PackedIndex]]:
@@ -64,8 +68,8 @@ def read_catalogue(storage: Storage, pause: Callable[[], object]) -> Catalogue:
 
     Raises DamagedError for one that cannot be ours or does not fit the others.
     """
-    catalogue = Catalogue()
-    tags = (CHUNK_TAG, PARTITION_TAG, FLOOR_TAG, DROPPED_TAG, TABLE_TAG)
+    catalogue = Catalogue(storage)
+    tags = (CHUNK_TAG, BLOCK_TAG, PARTITION_TAG, FLOOR_TAG, DROPPED_TAG, TABLE_TAG)
     for other in storage.other_keys(tags):
         if other != LAYOUT_KEY:
             raise _damaged(storage, f"key {other!r}", _UNKNOWN)
@@ -82,39 +86,53 @@ def read_catalogue(storage: Storage, pause: Callable[[], object]) -> Catalogue:
 
 def _read_chunks(storage: Storage, catalogue: Catalogue, pause: Callable[[], object]) -> None:
     lost = LostValues(storage.lost, bool(storage.lost) and rebooted(storage.folder))
-    floors, garbage = catalogue.floors, catalogue.garbage
+    floors, garbage, load = catalogue.floors, catalogue.garbage, catalogue.blocks.load
     dead = catalogue.dropped - catalogue.names.keys()
-    for prefix, group in groupby(_read_pieces(storage, pause), itemgetter(0)):
+    sealed: defaultdict[int, list[BlockKey]] = defaultdict(list)
+    for block in _read(storage, BLOCK_TAG, BlockKey.unpack, pause):
+        if block.partition in lost.partitions:
+            lost.unseal([block.pack()])
+        else:
+            sealed[block.partition].append(block)
+    for prefix, group in groupby(_read_pieces(storage, pause, sealed), itemgetter(0)):
         number, pieces = int.from_bytes(prefix, "big"), (keys for _, keys in group)
         names = catalogue.names.get(number)
         if number in dead:
             dead.remove(number)
+            garbage.add_blocks(sealed.pop(number, ()))
             add_dropped(
                 garbage, number, map(ChunkKey.unpack, chain.from_iterable(pieces)), floors.get(number, (0, 0))
             )
             continue
         if names is None:
             raise _damaged(storage, f"partition number {number}", "it has records and no name")
-        few = next(pieces)
-        while len(few) < _FEW and (more := next(pieces, None)):
+        few, blocks = next(pieces), sealed.pop(number, [])
+        while len(few) < _FEW and not blocks and (more := next(pieces, None)):
             few += more
         try:
-            if len(few) < _FEW and number not in floors and not storage.lost:
+            if len(few) < _FEW and number not in floors and not storage.lost and not blocks:
                 catalogue.indexes[number] = pack_index(number, few)
                 _check(number, few)
                 continue
             index = catalogue.indexes[number] = ChunkIndex(number)
-            for some in chain((few,), pieces):
-                index.extend_packed(some)
+            if not blocks:
+                for some in chain((few,), pieces):
+                    index.extend_packed(some)
+            else:
+                _join(index, blocks, chain((few,), pieces), load)
             if storage.lost:
                 lost.cut(LogPartition(*names, index=index), floors)
             if number in floors:
                 index.floor_sequence, index.floor_offset = floors[number]
-                garbage.add(index.drop_trimmed())
+                lost.unseal(index.unseal_trimmed())  # there are none: they go when the floor is set
+                drop_trimmed(index, garbage)
         except (ValueError, struct.error) as error:
             place = f"the index of topic {names[0]!r} of {names[1]!r}"
             raise _damaged(storage, place, str(error)) from error
+    for number in sealed.keys() - dead:
+        raise _damaged(storage, f"partition number {number}", "it has an index and no records")
     for number in dead:
+        garbage.add_blocks(sealed.pop(number, ()))
         add_dropped(garbage, number, (), floors.get(number, (0, 0)))
     lost.commit(storage, catalogue.table_keys)
 
@@ -134,12 +152,37 @@ def _read(
             yield unpacked
 
 
-def _read_pieces(storage: Storage, pause: Callable[[], object]) -> Iterator[tuple[bytes, list[bytes]]]:
-    """The keys of chunks, in pieces of one partition, each with the octets of its number.
+def _join(index: ChunkIndex, blocks: Sequence[BlockKey], pieces: Iterable[list[bytes]], load: Load) -> None:
+    """Fill an index from its blocks and from the keys before and behind them. Raises ValueError."""
+    begin = chunks_from(index.number, blocks[0].first)
+    attached = False
+    for keys in pieces:
+        if not attached and keys[0] >= begin:
+            index.attach(blocks, load)
+            attached = True
+        index.extend_packed(keys)
+    if not attached:
+        raise ValueError("it ends with a block")
+
+
+def _unsealed_keys(storage: Storage, sealed: Mapping[int, Sequence[BlockKey]]) -> Iterator[list[object]]:
+    """The keys of the chunks that are in no block, in order."""
+    begin = b""
+    for number in sorted(sealed):
+        blocks = sealed[number]
+        yield from storage.keys(CHUNK_TAG, begin, chunks_from(number, blocks[0].first))
+        begin = chunks_from(number, blocks[-1].next)
+    yield from storage.keys(CHUNK_TAG, begin)
+
+
+def _read_pieces(
+    storage: Storage, pause: Callable[[], object], sealed: Mapping[int, Sequence[BlockKey]]
+) -> Iterator[tuple[bytes, list[bytes]]]:
+    """The keys of chunks in no block, in pieces of one partition, each with the octets of its number.
 
     Most keys of a large log lie between others of their partition, and are not looked at one by one.
     """
-    for page in storage.keys(CHUNK_TAG):
+    for page in _unsealed_keys(storage, dict(sealed)):
         pause()
         for key in () if set(map(type, page)) == _BYTES and set(map(len, page)) == _LENGTHS else page:  # type: ignore[arg-type]
             if type(key) is not bytes or len(key) != CHUNK_KEY_BYTES:

@@ -13,6 +13,7 @@ sequences and offsets together; compaction does it.
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
@@ -23,7 +24,9 @@ from crc32c import crc32c
 from dafka.log.chunk import BATCH, Chunk, ChunkKey, encode_chunk, value_size
 from dafka.log.errors import StaleRewriteError
 from dafka.log.growth import NewChunk
+from dafka.log.index import ChunkIndex
 from dafka.log.partition import LogPartition, pack_dropped, pack_floor, pack_partition
+from dafka.log.sealed import BlockKey, Load, pack_block
 from dafka.protocol.batch import read_header
 
 Rows = tuple[list[bytes], list[tuple[bytes, bytes]]]
@@ -70,11 +73,15 @@ class Rewrite(NamedTuple):
 
 
 class Garbage:
-    """Rows that are no longer in any index, in the order in which they are to be deleted."""
+    """Rows that are no longer in any index, in the order in which they are to be deleted.
 
-    def __init__(self) -> None:
+    ``chunks`` gives the packed keys of the chunks of a block, which are found when it is their turn.
+    """
+
+    def __init__(self, chunks: Callable[[BlockKey], Iterable[bytes]] = lambda block: ()) -> None:
         self.bytes = 0
-        self._rows: deque[tuple[bytes, int]] = deque()
+        self._chunks = chunks
+        self._rows: deque[tuple[bytes | BlockKey, int]] = deque()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -87,15 +94,31 @@ class Garbage:
         self._rows.append((row, size))
         self.bytes += size
 
+    def add_blocks(self, blocks: Iterable[BlockKey]) -> None:
+        """Blocks with all their chunks."""
+        for block in blocks:
+            self._rows.append((block, block.size))
+            self.bytes += block.size
+
     def first(self, max_bytes: int, max_rows: int) -> list[bytes]:
-        """Rows of about ``max_bytes`` bytes of values, at least one if there is any."""
+        """Rows of about ``max_bytes`` bytes of values, at least one if there is any. Raises LogReadError."""
+        if self._rows and isinstance(self._rows[0][0], BlockKey):
+            self._unfold(self._rows[0][0])
         rows: list[bytes] = []
         for row, size in islice(self._rows, max_rows):
-            if rows and size > max_bytes:
+            if isinstance(row, BlockKey) or (rows and size > max_bytes):
                 break
             rows.append(row)
             max_bytes -= size
         return rows
+
+    def _unfold(self, block: BlockKey) -> None:
+        """Put the rows of the block that comes first in its place, its own before the others."""
+        keys = [ChunkKey.unpack(key) for key in self._chunks(block)]
+        self._rows.popleft()
+        rows = [(block.pack(), 0), *[(key.pack(), key.size) for key in keys]]
+        self._rows.extendleft(reversed(rows))
+        self.bytes += sum(key.size for key in keys) - block.size
 
     def drop(self, count: int) -> None:
         """Forget the first ``count`` rows: they are deleted."""
@@ -111,6 +134,9 @@ class Changes:
         self.drops = [one for one in dict.fromkeys(drops) if one.number >= 0 and not one.dropped]
         self.rewrites: list[tuple[Rewrite, list[NewChunk]]] = []
         self.collected: list[bytes] = []
+        self.seals: list[tuple[LogPartition, BlockKey, tuple[bytes, bytes]]] = []
+        self.unsealed: dict[bytes, array[int]] = {}
+        """Blocks with chunks that are trimmed or rewritten, which are deleted."""
 
     def __bool__(self) -> bool:
         return bool(self.floors or self.drops or self.rewrites or self.collected)
@@ -128,12 +154,14 @@ class Changes:
             new = max(old[0], sequence), max(old[1], offset)
             if new != old:
                 self.floors[partition] = new
+                self.unsealed.update(partition.index.blocks_below(*new))
 
     def add_rewrite(self, path: str, rewrite: Rewrite) -> None:
         """Raises StaleRewriteError if the old chunks are not what the partition holds."""
         partition, old, contents = rewrite
         index = partition.index
-        if not old or partition.dropped or index.find([key for key, _ in old]) < 0:
+        place = -1 if not old or partition.dropped else index.find([key for key, _ in old])
+        if place < 0:
             raise StaleRewriteError(
                 path, f"values of {partition!r} that were to be rewritten are no longer there as they were"
             )
@@ -143,6 +171,14 @@ class Changes:
             raise ValueError(f"{len(contents)} messages cannot take the place of {first} to {last}")
         new = [_new_chunk(index.number, sequence, piece) for sequence, piece in rewrite.pieces()]
         self.rewrites.append((rewrite, new))
+        self.unsealed.update(index.blocks_through(place + len(old)))
+
+    def add_seal(self, partition: LogPartition, kept: int) -> None:
+        """Write a block of a partition that has many chunks, of which the first ``kept`` stay."""
+        keys = [] if partition in self.floors else partition.index.sealable(kept)
+        if keys:
+            row = pack_block(keys)
+            self.seals.append((partition, BlockKey.unpack(row[0]), row))
 
     @property
     def replaced(self) -> Mapping[bytes, Chunk]:
@@ -150,8 +186,8 @@ class Changes:
         return {key.pack(): chunk for rewrite, _ in self.rewrites for key, chunk in rewrite.old}
 
     def rows(self) -> Rows:
-        deleted = list(self.collected)
-        stored: list[tuple[bytes, bytes]] = []
+        deleted = [*self.collected, *self.unsealed]
+        stored = [row for _, _, row in self.seals]
         for partition in self.drops:
             index = partition.index
             deleted.append(pack_partition(index.number, partition.topic, partition.address))
@@ -167,9 +203,12 @@ class Changes:
             stored.append((row, encode_chunk(row, BATCH, contents, [])))
         return deleted, stored
 
-    def apply(self, garbage: Garbage) -> list[bytes]:
-        """Change the indexes and note garbage after the commit; the rows that no reader needs any more."""
+    def apply(self, garbage: Garbage, load: Load) -> list[bytes]:
+        """Change the indexes and note garbage after the commit; the rows that no reader needs any more.
+        ``load`` reads blocks."""
         forgotten: list[ChunkKey] = []
+        for partition, block, _ in self.seals:
+            partition.index.seal(block, load)
         for rewrite, new in self.rewrites:
             keys = [key for key, _ in rewrite.old]
             index = rewrite.partition.index
@@ -178,12 +217,11 @@ class Changes:
         for partition, (sequence, offset) in self.floors.items():
             index = partition.index
             index.floor_sequence, index.floor_offset = sequence, offset
-            trimmed = index.drop_trimmed()
-            garbage.add(trimmed)
-            forgotten += trimmed
+            forgotten += drop_trimmed(index, garbage)
         for partition in self.drops:
             index = partition.index
             floor = index.floor_sequence, index.floor_offset
+            garbage.add_blocks(index.take_sealed())
             dropped = index.clear()
             index.floor_sequence = index.floor_offset = 0
             partition.dropped = True
@@ -201,6 +239,14 @@ def _new_chunk(number: int, first: int, contents: list[bytes]) -> NewChunk:
     return NewChunk(
         ChunkKey(number, first, first + len(contents), base, end, time, size, BATCH), contents, []
     )
+
+
+def drop_trimmed(index: ChunkIndex, garbage: Garbage) -> list[ChunkKey]:
+    """Have an index forget the chunks below its floor; they are garbage, and returned."""
+    index.unseal_trimmed()
+    trimmed = index.drop_trimmed()
+    garbage.add(trimmed)
+    return trimmed
 
 
 def add_dropped(garbage: Garbage, number: int, keys: Iterable[ChunkKey], floor: tuple[int, int]) -> None:

@@ -117,8 +117,8 @@ def dirty_bytes(
     """(bytes of values not compacted yet, bytes of all values), without what :func:`compact` leaves alone:
     what ``min.cleanable.dirty.ratio`` is about."""
     start, end = _dirty(log, partition, min_lag_ms, end_offset, _now() if now_ms is None else now_ms)
-    sizes = partition.index.sizes
-    return sum(sizes[start:end]), sum(sizes[:end])
+    index = partition.index
+    return index.size_between(start, end), index.size_between(0, end)
 
 
 def dirty_since(

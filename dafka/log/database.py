@@ -35,15 +35,18 @@ class Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
         local = threading.local if monkey is None else monkey.get_original("threading", "local")
         self._of_thread = local()
 
-    def keys(self, tag: bytes) -> Iterator[list[object]]:
-        """Keys in order, PAUSE_KEYS at a time, from the index ``Cache_key_raw``, which holds nothing else."""
+    def keys(self, tag: bytes, begin: bytes = b"", end: bytes = b"") -> Iterator[list[object]]:
+        """Keys in order, PAUSE_KEYS at a time, from the index ``Cache_key_raw``, which holds nothing else.
+
+        From ``begin`` on and up to ``end``, if they are given.
+        """
         get = self.disk.get
         select = (
             "SELECT key, raw FROM Cache WHERE (key, raw) > (?, ?) AND key < ? "
             f"ORDER BY key, raw LIMIT {PAUSE_KEYS}"
         )
-        rows: list[tuple[Any, Any]] = [(tag, -1)]
-        while rows := self._sql(select, (*rows[-1], _behind(tag))).fetchall():
+        rows: list[tuple[Any, Any]] = [(begin or tag, -1)]
+        while rows := self._sql(select, (*rows[-1], end or _behind(tag))).fetchall():
             keys = [key for key, _ in rows]
             if set(map(type, keys)) != _BYTES or {raw for _, raw in rows} != _RAW:
                 keys = [get(key, raw) for key, raw in rows]  # in which there is something foreign

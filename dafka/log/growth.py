@@ -147,7 +147,7 @@ class Growth:
             new += 1
         sizes, nexts, firsts = index.sizes, index.nexts, index.firsts
         position = self.kept
-        stop = max(0, position - 4 * MERGE_COUNT)
+        stop = max(index.sealed_end, position - 4 * MERGE_COUNT)
         while position > stop and sizes[position - 1] < limit and nexts[position - 1] == first:
             first = firsts[position - 1]
             if first < self.partition.merge_floor:

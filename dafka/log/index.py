@@ -5,6 +5,9 @@ may have a hundred thousand partitions, and everything in it stops for a collect
 order of their sequences, which is the order of their offsets too. Timestamps come from clients and need not
 rise, so a running maximum is kept with them: the first chunk whose running maximum reaches a time is the
 first chunk with a record of that time or later.
+
+Of a partition with many chunks the greater part is *sealed* (:mod:`dafka.log.sealed`): it stays on the disk
+until somebody wants it. The array then has the chunks before it and those behind it.
 """
 
 from __future__ import annotations
@@ -18,8 +21,10 @@ from operator import le, lt
 from typing import overload
 
 from dafka.log.chunk import KIND_NAMES, ChunkKey, unpack_keys
+from dafka.log.limits import BLOCK_CHUNKS
+from dafka.log.sealed import BlockKey, Find, Load, SealedChunks
 
-_BLOCK = 1024  # sizes that are summed up at a time
+_SOME = 1024  # sizes that are summed up at a time
 
 _FIRST, _NEXT, _BASE, _END, _TIME, _PEAK, _SIZE = range(7)  # the columns; the peak is the running maximum
 _WIDTH = 7
@@ -28,14 +33,14 @@ _WIDTH = 7
 class _Column(Sequence[int]):
     """One number of each chunk."""
 
-    __slots__ = ("_column", "_rows")
+    __slots__ = ("_column", "_index")
 
-    def __init__(self, rows: array[int], column: int) -> None:
-        self._rows = rows
+    def __init__(self, index: ChunkIndex, column: int) -> None:
+        self._index = index
         self._column = column
 
     def __len__(self) -> int:
-        return len(self._rows) // _WIDTH
+        return len(self._index)
 
     @overload
     def __getitem__(self, position: int) -> int: ...
@@ -43,19 +48,18 @@ class _Column(Sequence[int]):
     def __getitem__(self, position: slice) -> Sequence[int]: ...
     def __getitem__(self, position: int | slice) -> int | Sequence[int]:
         if isinstance(position, slice):
-            start, stop, step = position.indices(len(self))
-            return self._rows[start * _WIDTH + self._column : stop * _WIDTH : step * _WIDTH]
+            return self._index.numbers(*position.indices(len(self)), self._column)
         if position < 0:
             position += len(self)
         if position < 0:
             raise IndexError(f"position {position} of {len(self)}")
-        return self._rows[position * _WIDTH + self._column]
+        return self._index.number_at(position, self._column)
 
 
 class ChunkIndex:
     """The chunks of partition ``number``, first to last."""
 
-    __slots__ = ("_rows", "bytes", "floor_offset", "floor_sequence", "kind", "number")
+    __slots__ = ("_at", "_rows", "_sealed", "bytes", "floor_offset", "floor_sequence", "kind", "number")
 
     def __init__(self, number: int = -1) -> None:
         self.number = number
@@ -64,19 +68,21 @@ class ChunkIndex:
         self.floor_sequence = 0  # messages below it, and records below floor_offset, were trimmed
         self.floor_offset = 0
         self._rows = array("q")
+        self._sealed: SealedChunks | None = None  # not empty, and there is a chunk behind it
+        self._at = 0  # where in the array it belongs
 
     def __len__(self) -> int:
-        return len(self._rows) // _WIDTH
+        return len(self._rows) // _WIDTH + (len(self._sealed) if self._sealed else 0)
 
     def __getitem__(self, position: int) -> ChunkKey:
         if not 0 <= position < len(self):
             raise IndexError(f"chunk {position} of {len(self)}")
-        first, next_, base, end, time, _, size = self._rows[position * _WIDTH : (position + 1) * _WIDTH]
+        first, next_, base, end, time, _, size = self._row(position)
         return ChunkKey(self.number, first, next_, base, end, time, size, self.kind)
 
     @property
     def first_sequence(self) -> int:
-        return max(self._rows[_FIRST], self.floor_sequence) if self._rows else 0
+        return max(self._begin[0], self.floor_sequence) if self._rows else 0
 
     @property
     def next_sequence(self) -> int:
@@ -88,7 +94,7 @@ class ChunkIndex:
 
         If trimming ends in a gap, the offsets up to the first record belong to no record.
         """
-        return (self.floor_offset or self._rows[_BASE]) if self._rows else 0
+        return (self.floor_offset or self._begin[1]) if self._rows else 0
 
     @property
     def next_offset(self) -> int:
@@ -97,27 +103,27 @@ class ChunkIndex:
     @property
     def firsts(self) -> Sequence[int]:
         """First sequence of each chunk."""
-        return _Column(self._rows, _FIRST)
+        return _Column(self, _FIRST)
 
     @property
     def nexts(self) -> Sequence[int]:
         """The sequence behind the last one of each chunk."""
-        return _Column(self._rows, _NEXT)
+        return _Column(self, _NEXT)
 
     @property
     def ends(self) -> Sequence[int]:
         """The offset behind the last one of each chunk."""
-        return _Column(self._rows, _END)
+        return _Column(self, _END)
 
     @property
     def sizes(self) -> Sequence[int]:
         """Size of each chunk's value in bytes."""
-        return _Column(self._rows, _SIZE)
+        return _Column(self, _SIZE)
 
     @property
     def times(self) -> Sequence[int]:
         """Largest timestamp of each chunk in ms."""
-        return _Column(self._rows, _TIME)
+        return _Column(self, _TIME)
 
     @property
     def largest_timestamp(self) -> int:
@@ -125,22 +131,22 @@ class ChunkIndex:
 
     def at_sequence(self, sequence: int) -> int:
         """Position of the first chunk that ends after ``sequence``; the number of chunks if there is none."""
-        return bisect_right(memoryview(self._rows)[_NEXT::_WIDTH], sequence)
+        return self._search(_NEXT, sequence, bisect_right)
 
     def at_offset(self, offset: int) -> int:
         """Position of the first chunk that ends after ``offset``; the number of chunks if there is none."""
-        return bisect_right(memoryview(self._rows)[_END::_WIDTH], offset)
+        return self._search(_END, offset, bisect_right)
 
     def at_timestamp(self, timestamp: int) -> int:
         """Position of the first chunk with a record of ``timestamp`` (ms) or later, likewise."""
-        return bisect_left(memoryview(self._rows)[_PEAK::_WIDTH], timestamp)
+        return self._search(_PEAK, timestamp, bisect_left)
 
     def older_than(self, timestamp: int, most: int) -> int:
         """How many chunks at the front have nothing but records before ``timestamp`` (ms); one with records
         that have no timestamp (-1) ends them. ``most``: no more are looked at."""
         count = min(self.at_timestamp(timestamp), most)
         with contextlib.suppress(ValueError):
-            count = self._rows[_TIME : count * _WIDTH : _WIDTH].index(-1)
+            count = self.times[:count].index(-1)
         return count
 
     def beyond(self, keep_bytes: int, most: int) -> int:
@@ -148,37 +154,50 @@ class ChunkIndex:
         ``most``: no more are looked at."""
         position, spare, count, sizes = 0, self.bytes - keep_bytes, min(len(self), most), self.sizes
         while position < count and spare > 0:
-            block = sum(sizes[position : min(position + _BLOCK, count)])
-            if block > spare:
+            some = self.size_between(position, min(position + _SOME, count))
+            if some > spare:
                 break
-            spare -= block
-            position += _BLOCK
+            spare -= some
+            position += _SOME
         while position < count and 0 < sizes[position] <= spare:
             spare -= sizes[position]
             position += 1
         return min(position, count)
 
+    def size_between(self, start: int, end: int) -> int:
+        """Size of the values from position ``start`` up to ``end``, in bytes; few of them are looked at."""
+        rows, sealed, at = self._rows, self._sealed, self._at
+        if sealed is None:
+            return sum(rows[start * _WIDTH + _SIZE : end * _WIDTH : _WIDTH])
+        behind = at + len(sealed)
+        size = sum(rows[start * _WIDTH + _SIZE : min(end, at) * _WIDTH : _WIDTH])
+        if start < behind and end > at:
+            size += sealed.size_between(max(start - at, 0), min(end, behind) - at)
+        first, last = max(start, behind) - len(sealed), end - len(sealed)
+        return size + sum(rows[first * _WIDTH + _SIZE : max(last, 0) * _WIDTH : _WIDTH])
+
     def extend(self, keys: Iterable[ChunkKey]) -> None:
         """Add chunks behind the last one. Raises ValueError if one does not come after the one before."""
-        rows = self._rows
+        rows, last = self._rows, self._last()
         for _, first, next_, base, end, time, size, kind in keys:
             peak = time
-            if rows:
-                last_next, last_end = rows[_NEXT - _WIDTH], rows[_END - _WIDTH]
+            if last is not None:
+                last_next, last_end, peak = last
                 if first < last_next or base < last_end or kind != self.kind:
                     raise ValueError(
                         f"sequences {first} to {next_ - 1} (offsets {base} to {end - 1}) overlap the chunk "
                         f"before them (to {last_next - 1}, {last_end - 1}), or are of another kind"
                     )
-                peak = max(time, rows[_PEAK - _WIDTH])
+                peak = max(time, peak)
             self.kind = kind
             rows.extend((first, next_, base, end, time, peak, size))
+            last = next_, end, peak
             self.bytes += size
 
     def extend_packed(self, keys: Sequence[bytes]) -> None:
         """The same with packed keys: several times as fast, by columns instead of chunk by chunk."""
         _, _, firsts, nexts, bases, ends, times, sizes, kinds = zip(*unpack_keys(keys), strict=True)
-        before, behind = (self.next_sequence, self.next_offset) if self._rows else (firsts[0], bases[0])
+        before, behind, highest = self._last() or (firsts[0], bases[0], times[0])
         kind = self.kind or kinds[0]
         if not (
             all(map(lt, firsts, nexts))
@@ -190,7 +209,6 @@ class ChunkIndex:
         ):
             self.extend(map(ChunkKey.unpack, keys))  # which says what is wrong
             return
-        highest = self.largest_timestamp if self._rows else times[0]
         peaks = list(accumulate(times, max, initial=highest))[1:]
         rows = array("q", bytes(8 * _WIDTH * len(keys)))
         for place, column in enumerate((firsts, nexts, bases, ends, times, peaks, sizes)):
@@ -200,16 +218,17 @@ class ChunkIndex:
         self.bytes += sum(sizes)
 
     def drop_last(self, count: int) -> None:
-        """Forget the last ``count`` chunks."""
+        """Forget the last ``count`` chunks, which are not sealed."""
         if count:
             self._drop(len(self) - count, len(self))
 
     def drop_trimmed(self) -> list[ChunkKey]:
         """Forget the chunks that lie below the floor as a whole, except the last one; they are returned.
 
-        The last one stays because it says where the partition stands.
+        The last one stays because it says where the partition stands. :meth:`unseal_trimmed` comes before.
         """
-        if not self._rows or self._rows[_NEXT] > self.floor_sequence:
+        sealed_first = self._sealed is not None and not self._at
+        if not self._rows or sealed_first or self._rows[_NEXT] > self.floor_sequence:
             return []
         count = min(self.at_sequence(self.floor_sequence), self.at_offset(self.floor_offset), len(self) - 1)
         dropped = [self[position] for position in range(count)]
@@ -219,7 +238,7 @@ class ChunkIndex:
         return dropped
 
     def clear(self) -> list[ChunkKey]:
-        """Forget all chunks; they are returned."""
+        """Forget all chunks, none of which are sealed; they are returned."""
         dropped = [self[position] for position in range(len(self))]
         self._drop(0, len(self))
         return dropped
@@ -232,25 +251,199 @@ class ChunkIndex:
         return start if all(self[start + number] == key for number, key in enumerate(keys)) else -1
 
     def replace(self, position: int, count: int, keys: Sequence[ChunkKey]) -> None:
-        """Put chunks in the place of ``count`` that hold the same range together."""
+        """Put chunks in the place of ``count`` that hold the same range together; unseals as
+        :meth:`blocks_through` says."""
         end = position + count
-        self.bytes += sum(key.size for key in keys) - sum(self.sizes[position:end])
+        self._unseal(end)
+        self.bytes += sum(key.size for key in keys) - self.size_between(position, end)
         rows = array("q")
         for _, first, next_, base, base_end, time, size, _ in keys:
             rows.extend((first, next_, base, base_end, time, time, size))
-        self._rows[position * _WIDTH : end * _WIDTH] = rows
+        start = self._place(position)
+        self._rows[start : start + count * _WIDTH] = rows
+        if self._sealed is not None and position < self._at:
+            self._at += len(keys) - count
         self._find_peaks(position, position + len(keys))
 
+    @property
+    def sealed_end(self) -> int:
+        """The position behind the last sealed chunk; 0 if there are none."""
+        return self._at + len(self._sealed) if self._sealed is not None else 0
+
+    def sealable(self, kept: int) -> list[ChunkKey]:
+        """The chunks to be sealed next, if the first ``kept`` stay as they are; none if there are few."""
+        start = self._unsealed_from
+        if kept - start < 2 * BLOCK_CHUNKS:
+            return []
+        return [self[position] for position in range(start, start + BLOCK_CHUNKS)]
+
+    def seal(self, block: BlockKey, load: Load) -> None:
+        """The :meth:`sealable` chunks have been written as a block; ``load`` reads blocks."""
+        start = self._unsealed_from
+        place = self._place(start)
+        assert self._rows[place + _FIRST] == block.first
+        before = self._rows[place - _WIDTH + _PEAK] if place else None
+        if self._sealed is None:
+            self._sealed, self._at = SealedChunks(self.number, self.kind, load), start
+        self._sealed.extend([block], before)
+        del self._rows[place : place + block.chunks * _WIDTH]
+
+    def attach(self, blocks: Sequence[BlockKey], load: Load) -> None:
+        """Add sealed chunks behind the last one. Raises ValueError if they do not come after it, or each
+        other."""
+        last = self._last()
+        head = blocks[0]
+        if last is not None and (
+            head.first < last[0] or head.base_offset < last[1] or head.kind != self.kind
+        ):
+            raise ValueError(f"the block {head} overlaps the chunk before it, or is of another kind")
+        sealed = SealedChunks(self.number, head.kind, load)
+        sealed.extend(blocks, None if last is None else last[2])
+        self._sealed, self._at, self.kind = sealed, len(self._rows) // _WIDTH, head.kind
+        self.bytes += sealed.size
+
+    def blocks_through(self, position: int) -> dict[bytes, array[int]]:
+        """The blocks that are to be deleted when chunks before ``position`` are replaced."""
+        return {} if self._sealed is None else self._sealed.loaded(position - self._at)
+
+    def blocks_below(self, sequence: int, offset: int) -> dict[bytes, array[int]]:
+        """The blocks that are to be deleted with a floor there: those that begin below it."""
+        sealed = self._sealed
+        return {} if sealed is None else sealed.loaded(sealed.beginning_below(sequence, offset))
+
+    def unseal_trimmed(self) -> list[bytes]:
+        """Have all chunks in memory of the blocks that begin below the floor; their keys."""
+        if self._sealed is None:
+            return []
+        below = self._sealed.beginning_below(self.floor_sequence, self.floor_offset)
+        return self._unseal(self._at + below)
+
+    def take_sealed(self) -> list[BlockKey]:
+        """Forget the chunks that are sealed; their blocks."""
+        sealed, self._sealed = self._sealed, None
+        if sealed is None:
+            return []
+        self.bytes -= sealed.size
+        return sealed.keys()
+
+    def rows(self) -> array[int]:
+        """The columns of all chunks, one chunk after the other; none are sealed."""
+        return self._rows
+
+    @property
+    def _unsealed_from(self) -> int:
+        """The position of the chunk to be sealed next, which does not begin below the floor."""
+        if self._sealed is not None:
+            return self.sealed_end
+        rows = memoryview(self._rows)
+        below = bisect_left(rows[_FIRST::_WIDTH], self.floor_sequence)
+        return min(below, bisect_left(rows[_BASE::_WIDTH], self.floor_offset))
+
+    def number_at(self, position: int, column: int) -> int:
+        """A number of the chunk at ``position``."""
+        sealed = self._sealed
+        if sealed is not None and self._at <= position < self._at + len(sealed):
+            return sealed.row(position - self._at)[column]
+        return self._rows[self._place(position) + column]
+
+    def numbers(self, start: int, stop: int, step: int, column: int) -> Sequence[int]:
+        """The numbers of some chunks."""
+        if self._sealed is None and step > 0:
+            return self._rows[start * _WIDTH + column : stop * _WIDTH : step * _WIDTH]
+        return [self.number_at(position, column) for position in range(start, stop, step)]
+
+    @property
+    def _begin(self) -> tuple[int, int]:
+        """(first sequence, base offset) of the first chunk."""
+        if self._sealed is not None and not self._at:
+            return self._sealed.first
+        return self._rows[_FIRST], self._rows[_BASE]
+
+    def _last(self) -> tuple[int, int, int] | None:
+        """(next sequence, next offset, running maximum) behind the last chunk; None if there is none."""
+        rows, sealed = self._rows, self._sealed
+        if sealed is not None and len(rows) == self._at * _WIDTH:
+            return sealed.last
+        return (rows[_NEXT - _WIDTH], rows[_END - _WIDTH], rows[_PEAK - _WIDTH]) if rows else None
+
+    def _row(self, position: int) -> array[int]:
+        sealed = self._sealed
+        if sealed is not None and self._at <= position < self._at + len(sealed):
+            return sealed.row(position - self._at)
+        place = self._place(position)
+        return self._rows[place : place + _WIDTH]
+
+    def _place(self, position: int) -> int:
+        """Where the numbers of a chunk begin that is not sealed."""
+        if self._sealed is not None and position >= self._at:
+            position -= len(self._sealed)
+        return position * _WIDTH
+
+    def _search(self, column: int, number: int, find: Find) -> int:
+        """The position that ``find`` says in a column that never falls."""
+        view = memoryview(self._rows)[column::_WIDTH]
+        sealed, at = self._sealed, self._at
+        if sealed is None:
+            return find(view, number)
+        position = find(view, number, 0, at)
+        if position < at:
+            return position
+        position = sealed.search(column, number, find)
+        if position < len(sealed):
+            return at + position
+        return len(sealed) + find(view, number, at)
+
+    def _unseal(self, end: int) -> list[bytes]:
+        """Have all chunks in memory of the blocks that have one before position ``end``; their keys."""
+        sealed, at = self._sealed, self._at
+        if sealed is None or end <= at:
+            return []
+        rows, keys = sealed.take(end - at)
+        self._rows[at * _WIDTH : at * _WIDTH] = rows
+        self._at = at + len(rows) // _WIDTH
+        if not sealed:
+            self._sealed = None
+        self._find_peaks(at, at + len(rows) // _WIDTH)
+        return keys
+
     def _drop(self, start: int, end: int) -> None:
-        self.bytes -= sum(self.sizes[start:end])
-        del self._rows[start * _WIDTH : end * _WIDTH]
+        self.bytes -= self.size_between(start, end)
+        first, last = self._place(start), self._place(end)
+        if self._sealed is not None and start < self._at:
+            last = end * _WIDTH
+            self._at -= end - start
+        del self._rows[first:last]
 
     def _find_peaks(self, start: int, end: int) -> None:
-        """Find the running maxima anew from ``start`` on: to ``end``, and then to the first that is right."""
-        rows = self._rows
-        peak = rows[(start - 1) * _WIDTH + _PEAK] if start else rows[_TIME]
-        for row in range(start * _WIDTH, len(rows), _WIDTH):
-            peak = max(peak, rows[row + _TIME])
-            if row >= end * _WIDTH and rows[row + _PEAK] == peak:
+        """Find the running maxima anew from ``start`` on: to ``end``, and then to the first that is right.
+        No chunk is sealed between them."""
+        rows, sealed = self._rows, self._sealed
+        at = len(rows) // _WIDTH if sealed is None else self._at
+        place = start * _WIDTH if start <= at else self._place(start)
+        peak: int | None = None
+        if sealed is not None and start == at + len(sealed):
+            peak = sealed.last[2]
+        elif place:
+            peak = rows[place - _WIDTH + _PEAK]
+        if place < at * _WIDTH or sealed is None:
+            peak, right = self._peaks_from(place, at * _WIDTH, end * _WIDTH, peak)
+            if right or sealed is None:
                 return
+        if sealed is not None and start <= at:
+            before = sealed.last[2]
+            peak = sealed.find_peaks(peak)
+            if peak == before:
+                return
+            place = at * _WIDTH
+        self._peaks_from(place, len(rows), place if start <= at else self._place(end), peak)
+
+    def _peaks_from(self, place: int, stop: int, forced: int, peak: int | None) -> tuple[int | None, bool]:
+        """The maximum so far, and whether one behind ``forced`` was right."""
+        rows = self._rows
+        for row in range(place, stop, _WIDTH):
+            time = rows[row + _TIME]
+            peak = time if peak is None else max(peak, time)
+            if row >= forced and rows[row + _PEAK] == peak:
+                return peak, True
             rows[row + _PEAK] = peak
+        return peak, False

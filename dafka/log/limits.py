@@ -32,6 +32,12 @@ MERGE_COUNT = 16
 MERGE_LEVELS = (1024, 8192)
 """Sizes of stored values, in bytes: below the first, below the second; from the last on they stay alone."""
 
+BLOCK_CHUNKS = 256
+"""Keys of chunks that become one row of a large partition's index; as many more stay in memory, at least."""
+
+BLOCKS_IN_MEMORY = 256
+"""Such rows that stay in memory when they were wanted: 14 KB each."""
+
 CHECKPOINT_BYTES = 8 * 1024 * 1024
 """So much is written to the WAL, about, before it is copied into the database."""
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from dafka.log.boot import note_boot
 from dafka.log.catalogue import read_catalogue
-from dafka.log.changes import Changes, Rewrite, Trim
+from dafka.log.changes import Changes, Rewrite, Trim, drop_trimmed
 from dafka.log.chunk import Chunk, ChunkKey
 from dafka.log.errors import DamagedError, LogClosedError, LogForkedError, LogWriteError
 from dafka.log.folder import take_folder
@@ -96,6 +96,7 @@ class Log:
                 catalogue = read_catalogue(self._storage, pause)
                 next_number = max([*catalogue.names, *catalogue.dropped], default=-1) + 1
                 self._partitions = Partitions(catalogue.partitions(), next_number, pause)
+                self._blocks = catalogue.blocks
                 keys = catalogue.table_keys
                 self._tables = Tables(self.path, self._storage, keys, self._check_open, pause)
             except BaseException:
@@ -236,6 +237,9 @@ class Log:
         fixed = {*changes.drops, *(rewrite.partition for rewrite, _ in changes.rewrites)}
         now = int(self._clock() * 1000)
         growths = grow(self.path, appends, fixed, self._partitions.next_number, self._reader.load, now)
+        for growth in growths:
+            changes.add_seal(growth.partition, growth.kept)
+        self._blocks.held = changes.unsealed
         if changes.drops:
             states = {
                 (table, str(partition.number)): None
@@ -278,6 +282,7 @@ class Log:
         self._round = None
         self._reader.replaced = {}
         if not round_.committed:
+            self._blocks.held = {}
             if round_.attempted:
                 self._doubtful = self._doubt(round_)
                 self._tables.forget(round_.values)
@@ -296,13 +301,12 @@ class Log:
         self._reader.note_files(added)
         for partition in round_.changes.drops:
             self._partitions.drop(partition)
-        for row in round_.changes.apply(self._garbage):
+        for row in round_.changes.apply(self._garbage, self._blocks.load):
             self._reader.forget(row)
+        self._blocks.held = {}
         for growth in round_.growths:
             # Trimmed chunks that had stayed only because they say where the partition ends.
-            trimmed = growth.partition.index.drop_trimmed()
-            self._garbage.add(trimmed)
-            for gone in trimmed:
+            for gone in drop_trimmed(growth.partition.index, self._garbage):
                 self._reader.forget(gone.pack())
         self._tables.commit(round_.values)
 

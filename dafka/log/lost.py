@@ -16,7 +16,7 @@ look it up.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from dafka.log.changes import sealed
 from dafka.log.chunk import ChunkKey
@@ -40,6 +40,8 @@ class LostValues:
         self._keys = keys
         self._rebooted = rebooted
         self._deleted: list[bytes] = []
+        self.partitions = {ChunkKey.unpack(key).partition for key in keys}
+        """Numbers of the partitions that they are in."""
         self._stored: list[tuple[bytes, bytes]] = []
         self._notes: dict[tuple[str, str], object] = {}
 
@@ -79,6 +81,10 @@ class LostValues:
         lost = (key for key in map(ChunkKey.unpack, self._keys) if key.partition == partition.number)
         begins = 0 if floor is None else floor[0]
         return min((index.at_sequence(key.first) for key in lost if key.next > begins), default=count)
+
+    def unseal(self, blocks: Iterable[bytes]) -> None:
+        """Delete blocks with chunks of these partitions: their indexes may end before them."""
+        self._deleted += blocks
 
     def commit(self, storage: Storage, table_keys: dict[str, list[str]]) -> None:
         """Write the truncations, and add their rows to ``table_keys``. Raises LogWriteError."""

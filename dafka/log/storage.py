@@ -134,13 +134,15 @@ class Storage:
         except sqlite3.Error as error:
             raise self._reading(error, "the index") from error
 
-    def keys(self, tag: bytes) -> Iterator[list[object]]:
+    def keys(self, tag: bytes, begin: bytes = b"", end: bytes = b"") -> Iterator[list[object]]:
         """The keys that begin with the octet ``tag``, in order and some at a time. Reads no values.
+
+        Those from ``begin`` on and up to ``end``, which begin with it as well, if these are given.
 
         A key that no log has, here or below, is a :class:`dafka.log.values.ForeignKey`, or text.
         """
         try:
-            yield from self._cache.keys(tag)
+            yield from self._cache.keys(tag, begin, end)
         except sqlite3.Error as error:
             raise self._reading(error, "the index") from error
 

@@ -7,12 +7,14 @@ taken one by one, and what cannot be read is noted with its place.
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 from crc32c import crc32c
 
+from dafka.log.blocks import chunks_from
 from dafka.log.chunk import BATCH, CHUNK_TAG, Chunk, ChunkKey, decode_chunk
 from dafka.log.errors import DamagedError, LogReadError, NotALogError
 from dafka.log.folder import take_folder
@@ -25,6 +27,7 @@ from dafka.log.partition import (
     unpack_floor,
     unpack_partition,
 )
+from dafka.log.sealed import BLOCK_TAG, BlockKey, unpack_block
 from dafka.log.storage import Storage
 from dafka.log.table import TABLE_TAG, decode_value, unpack_key, unseal
 from dafka.protocol.batch import BatchError, check_batch
@@ -72,6 +75,7 @@ class _Check:
         self._seen = seen
         self._names: dict[int, str] = {}
         self._chunks: defaultdict[int, list[bytes]] = defaultdict(list)
+        self._blocks: defaultdict[int, list[bytes]] = defaultdict(list)
         self._tables: list[bytes] = []
         self._dead: set[int] = set()
         self._floors: dict[int, tuple[int, int]] = {}
@@ -86,6 +90,10 @@ class _Check:
                 self._note(f"partition number {number}", "it has records and no name")
             for _ in self._partition(number, sorted(self._chunks[number])):
                 yield seen
+        for number, blocks in sorted(self._blocks.items()):
+            if number not in self._dead:
+                self._index(number, sorted(blocks))
+            yield seen
         for stored in sorted(self._tables):
             table, key = unpack_key(stored)
             place = f"key {key!r} of table {table!r}"
@@ -116,6 +124,9 @@ class _Check:
         tag = key[:1]
         if tag == CHUNK_TAG:
             self._chunks[int.from_bytes(key[1:5], "big")].append(key)
+            return
+        if tag == BLOCK_TAG:
+            self._blocks[BlockKey.unpack(key).partition].append(key)
             return
         if tag == TABLE_TAG:
             unpack_key(key)
@@ -160,6 +171,28 @@ class _Check:
             yield
         if floor[0] > sequence or floor[1] > offset:
             self._note(name, f"it was trimmed to sequence {floor[0]}, offset {floor[1]}, behind its end")
+
+    def _index(self, number: int, blocks: list[bytes]) -> None:
+        """The blocks of a partition's index: each has the chunks that are there."""
+        name = self._names.get(number, f"partition number {number}")
+        chunks = sorted(self._chunks[number])
+        floor = self._floors.get(number, (0, 0))[0]
+        sequence = 0
+        for row in blocks:
+            known = BlockKey.unpack(row)
+            place = f"the index of sequences {known.first} to {known.next - 1} of {name}"
+            if known.first < sequence:
+                self._note(place, f"it overlaps what is before it (to {sequence - 1})")
+            sequence = known.next
+            try:
+                keys = unpack_block(row, self._storage.get(row, place))
+            except (ValueError, DamagedError, LogReadError) as error:
+                self._note(place, str(error))
+                continue
+            begin = bisect_left(chunks, chunks_from(number, known.first))
+            there = chunks[begin : bisect_left(chunks, chunks_from(number, known.next))]
+            if there != keys and known.first >= floor:  # a trimmed one goes before its chunks, or with them
+                self._note(place, "its values are not those that are there")
 
     def _contents(self, known: ChunkKey, chunk: Chunk, place: str) -> None:
         seen = self._seen

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from multiprocessing.connection import Connection
 from time import perf_counter
 
 from kafka_python import PARTITIONS, TOPIC, VALUE, iteration_rate, round_trip, send_rate
 from processes import Figures
 
 
-def send(*, count: int) -> Figures:
+def send(*, count: int, **what: bool) -> Figures:
     """Records sent, committed to disk and acknowledged in a second."""
     from compat.kafka import KafkaProducer
     from dafka import Broker
 
     with Broker(default_partitions=PARTITIONS) as broker:
-        return (send_rate(KafkaProducer(bootstrap_servers=broker.bootstrap_servers), count),)
+        return (send_rate(KafkaProducer(bootstrap_servers=broker.bootstrap_servers), count, **what),)
+
+
+def send_over_tcp(link: Connection, *, count: int) -> Figures:
+    """The same with the broker in another process, a :func:`facade_loads.listening_broker`."""
+    from compat.kafka import KafkaProducer
+
+    figure = send_rate(KafkaProducer(bootstrap_servers=link.recv()), count)
+    link.send("done")
+    return (figure,)
 
 
 def iterate(*, count: int, group: str | None) -> Figures:

@@ -13,6 +13,7 @@ from typing import Any
 from processes import Figures
 
 TOPIC = "bench"
+KEYS = 1000
 VALUE = bytes(100)
 PARTITIONS = 4  # of the mock broker's topics
 API_VERSION = (2, 3)  # newer clients begin with a version of ApiVersions that the mock broker does not know
@@ -47,11 +48,11 @@ def clients(link: Connection) -> dict[str, Any]:
     }
 
 
-def send(link: Connection, *, count: int) -> Figures:
+def send(link: Connection, *, count: int, **what: bool) -> Figures:
     """Records sent and acknowledged in a second."""
     from kafka import KafkaProducer
 
-    figure = send_rate(KafkaProducer(**clients(link)), count)
+    figure = send_rate(KafkaProducer(**clients(link)), count, **what)
     link.send("done")
     return (figure,)
 
@@ -96,13 +97,25 @@ def first_record(link: Connection) -> Figures:
 # The measurements below are the same for kafka-python's classes and for ours.
 
 
-def send_rate(producer: Any, count: int) -> float:
+def send_rate(producer: Any, count: int, keyed: bool = False, header: bool = False) -> float:
     producer.send(TOPIC, VALUE).get(timeout=10)  # connected, and the topic known
-    send = producer.send
+    send, headers = producer.send, [("name", b"value")] if header else None
+    keys = [b"key %d" % number for number in range(KEYS)] if keyed else [None]
+    some = count // len(keys)
     began = perf_counter()
-    for _ in range(count):
-        send(TOPIC, VALUE)
+    if header:
+        for _ in range(some):
+            for key in keys:
+                send(TOPIC, VALUE, key, headers)
+    elif keyed:
+        for _ in range(some):
+            for key in keys:
+                send(TOPIC, VALUE, key)
+    else:
+        for _ in range(count):
+            send(TOPIC, VALUE)
     producer.flush()
+    count = some * len(keys)
     return count / (perf_counter() - began)
 
 

@@ -10,6 +10,7 @@ import kafka_python
 from chaos_costs import CHAOS_LINES
 from console_lines import CONSOLE_LINES
 from facade_lines import FACADE_LINES
+from facade_loads import listening_broker
 from line import Figure, Line, measurement, megabytes, milliseconds, pick, rate, reference_measurement
 from native_lines import NATIVE_LINES
 from overlay_lines import OVERLAY_LINES
@@ -37,6 +38,21 @@ def reference_iteration(group: str | None) -> Figure:
     )
 
 
+def sending(name: str, least: float, **what: bool) -> Line:
+    return Line(
+        name,
+        rate,
+        pick(measurement(partial(embedded_broker.send, count=RECORDS, **what))),
+        pick(
+            reference_measurement(
+                partial(kafka_python.send, count=REFERENCE_RECORDS, **what), kafka_python.mock_broker
+            )
+        ),
+        "kafka-python, mock broker",
+        least=least,
+    )
+
+
 appending = measurement(disk_log.appending)
 large_log = measurement(disk_log.large)
 
@@ -47,17 +63,25 @@ LINES = [
     *SECURITY_LINES,
     *CHAOS_LINES,
     *CONSOLE_LINES,
+    sending("KafkaProducer.send, flushed", 700_000),
+    sending("KafkaProducer.send with a key, flushed", 650_000, keyed=True),
+    sending("KafkaProducer.send with a key and a header, flushed", 500_000, keyed=True, header=True),
     Line(
-        "KafkaProducer.send, flushed",
+        "KafkaProducer.send over TCP, flushed",
         rate,
-        pick(measurement(partial(embedded_broker.send, count=RECORDS))),
+        pick(
+            reference_measurement(
+                partial(embedded_broker.send_over_tcp, count=RECORDS),
+                partial(listening_broker, partitions=kafka_python.PARTITIONS),
+            )
+        ),
         pick(
             reference_measurement(
                 partial(kafka_python.send, count=REFERENCE_RECORDS), kafka_python.mock_broker
             )
         ),
         "kafka-python, mock broker",
-        least_ratio=5,
+        least=400_000,
     ),
     Line(
         "KafkaConsumer, iterated",

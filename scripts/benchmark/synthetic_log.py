@@ -6,6 +6,11 @@ prints for each size how long it takes to open the log, to find a value by its o
 to decide what retention lets go, each as processor time. Opening reads a row of the index for each value; the
 others stay nearly the same from line to line.
 
+    python scripts/benchmark/synthetic_log.py --small [TERABYTES ...]        # 0.01 0.05
+
+has values of 36 kB, as rounds of few records leave them: how long opening takes and how much memory, with the
+blocks that the log writes of an index, and without them.
+
     python scripts/benchmark/synthetic_log.py --files [TERABYTES ...]        # 0.01 0.05
 
 makes the files as well, which take no space, and prints how long opening takes after an orderly end, and
@@ -20,31 +25,39 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from time import process_time
 
 from disk_log import ADDRESS, TOPIC, folder
 from diskcache.core import MODE_BINARY
+from processes import run
 
 from dafka.log import Log
 from dafka.log.chunk import BATCH, ChunkKey
+from dafka.log.limits import BLOCK_CHUNKS
+from dafka.log.sealed import pack_block
 from dafka.log.sweeping import TIDY_NAME
 from dafka.log.values import VALUES
 
 VALUE = 1_000_000  # octets
+SMALL = 36_000
 RECORDS = 1000  # of a value
 SECONDS = 10.0  # from one value to the next
 SEEKS = 1000
 AT_ONCE = 500  # values that retention lets go at a time
 
 
-def make(path: str, values: int) -> None:
-    """A log whose one partition has so many values, in its index."""
+def make(path: str, values: int, size: int = VALUE, blocks: bool = True) -> None:
+    """A log whose one partition has so many values, in its index; with the blocks that a log writes."""
     with Log(path) as log:
         log.write([(log.partition(TOPIC, ADDRESS), [_first()])])
     with closing(sqlite3.connect(os.path.join(path, "cache.db"))) as rows, rows:
         rows.execute("PRAGMA synchronous = OFF")
         columns = "key, raw, store_time, access_time, size, mode, value"
-        rows.executemany(f"INSERT INTO Cache ({columns}) VALUES (?, 1, ?, 0, 0, 1, X'')", _keys(values))
+        insert = f"INSERT INTO Cache ({columns}) VALUES (?, 1, ?, 0, 0, 1, ?)"
+        rows.executemany(insert, ((key.pack(), time, b"") for key, time in _keys(values, size)))
+        if blocks:
+            rows.executemany(insert, _blocks(values, size))
 
 
 def _first() -> bytes:
@@ -53,11 +66,18 @@ def _first() -> bytes:
     return encode_batch([(0, None, b"", ())])
 
 
-def _keys(values: int) -> Iterator[tuple[bytes, float]]:
+def _keys(values: int, size: int) -> Iterator[tuple[ChunkKey, float]]:
     for number in range(values):
         first, offset = 1 + number, 1 + number * RECORDS
-        key = ChunkKey(0, first, first + 1, offset, offset + RECORDS, 1000 * number, VALUE, BATCH)
-        yield key.pack(), SECONDS * number
+        key = ChunkKey(0, first, first + 1, offset, offset + RECORDS, 1000 * number, size, BATCH)
+        yield key, SECONDS * number
+
+
+def _blocks(values: int, size: int) -> Iterator[tuple[bytes, float, bytes]]:
+    keys = (key for key, _ in _keys(values, size))
+    for _ in range(values // BLOCK_CHUNKS - 1):
+        row, value = pack_block([next(keys) for _ in range(BLOCK_CHUNKS)])
+        yield row, 0.0, value
 
 
 def measure(values: int) -> tuple[float, float, float, float]:
@@ -85,6 +105,28 @@ def measure(values: int) -> tuple[float, float, float, float]:
                 partition.sequence_for_retention(older_than_ms=old, keep_bytes=keep, max_values=AT_ONCE)
             deciding = (process_time() - began) / 2
     return opened, by_offset, by_time, deciding
+
+
+def measure_small(values: int) -> tuple[float, ...]:
+    """Seconds to open and octets of memory, with blocks and without."""
+    with_blocks = run(partial(open_once, values=values, blocks=True))
+    return with_blocks + run(partial(open_once, values=values, blocks=False))
+
+
+def open_once(*, values: int, blocks: bool) -> tuple[float, float]:
+    import psutil
+
+    with folder() as path:
+        make(path, values, SMALL, blocks)
+        before = psutil.Process().memory_info().rss
+        began = process_time()
+        log = Log(path)
+        opened = process_time() - began
+        grown = psutil.Process().memory_info().rss - before
+        with log:
+            index = log.partition(TOPIC, ADDRESS).index
+            assert index.at_offset(1 + values // 2 * RECORDS) == 1 + values // 2
+    return opened, grown
 
 
 def make_files(path: str, values: int) -> None:
@@ -125,6 +167,14 @@ def main() -> None:
             values = int(size * 1e12 / VALUE)
             orderly, killed = measure_files(values)
             print(f"{size:>6g} {values:>12,} {orderly:>8.2f} s {killed:>12.2f} s", flush=True)
+        return
+    if sys.argv[1:2] == ["--small"]:
+        print(f"{'TB':>6} {'values':>12} {'opening':>10} {'memory':>10} {'without blocks':>21}")
+        for size in map(float, sys.argv[2:] or ("0.01", "0.05")):
+            values = int(size * 1e12 / SMALL)
+            opened, memory, plain, more = measure_small(values)
+            row = f"{opened:>8.2f} s {memory / 1e6:>7.0f} MB {plain:>8.2f} s {more / 1e6:>7.0f} MB"
+            print(f"{size:>6g} {values:>12,} {row}", flush=True)
         return
     print(f"{'TB':>6} {'values':>12} {'opening':>10} {'offset':>10} {'time':>10} {'retention':>10}")
     for size in map(float, sys.argv[1:] or ("0.01", "0.1", "1")):
