@@ -5,7 +5,8 @@ in one transaction (:meth:`Log.write`); waiting clients are answered after that.
 partition got in a round are one stored value, a *chunk*: a commit costs the same for one record and ten
 thousand, and so does a value. The key of a chunk says which sequences, offsets and times it holds. Opening a
 log reads the keys and builds an index of some 50 bytes a chunk; reading finds its chunk by bisection and
-takes it from the tail in memory or from disk, where its CRC-32C is checked. Rounds of single messages would
+takes it from the tail in memory or from disk, where its CRC-32C is checked. Of a partition with many chunks
+the greater part of the index stays on the disk, in blocks (``sealed.py``). Rounds of single messages would
 leave too many chunks, so small neighbours are merged in the transaction that stores the newest
 (``growth.py``).
 

@@ -272,8 +272,8 @@ class ChunkIndex:
 
     def sealable(self, kept: int) -> list[ChunkKey]:
         """The chunks to be sealed next, if the first ``kept`` stay as they are; none if there are few."""
-        start = self._unsealed_from
-        if kept - start < 2 * BLOCK_CHUNKS:
+        start = 0 if kept - self.sealed_end < 2 * BLOCK_CHUNKS else self._unsealed_from
+        if kept - max(start, self.sealed_end) < 2 * BLOCK_CHUNKS:
             return []
         return [self[position] for position in range(start, start + BLOCK_CHUNKS)]
 
