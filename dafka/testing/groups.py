@@ -11,7 +11,7 @@ from kafka.structs import TopicPartition
 
 from dafka.broker.interface.broker import BrokerInterface, LeavingMember
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
-from dafka.broker.interface.share import ShareHeartbeat
+from dafka.broker.interface.share import CLOSE_SESSION, ShareHeartbeat, ShareRequest
 from dafka.broker.interface.streams_groups import StreamsHeartbeat, Tasks, Topology
 
 T = TypeVar("T")
@@ -159,6 +159,8 @@ def take_out(broker: BrokerInterface, group: str, members: Iterable[GroupMember]
     if broker.describe_share_groups([group])[group].error is None:
         for one in members:
             broker.share_heartbeat(ShareHeartbeat(group, one.member_id, _LEAVE))
+            # Its session would last as long as its connection.
+            broker.share_acknowledge(ShareRequest(group, one.member_id, CLOSE_SESSION, {}))
         return
     if broker.describe_streams_groups([group])[group].error is None:
         for one in members:

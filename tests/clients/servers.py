@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,6 +31,7 @@ APACHE_SETTINGS = {
     "group.streams.min.session.timeout.ms": "1000",
     "group.streams.min.heartbeat.interval.ms": "100",
 }
+NO_SETTINGS: Mapping[str, str] = {}
 
 
 class Server:
@@ -70,20 +71,21 @@ class Server:
 
 
 @contextmanager
-def running(name: str) -> Iterator[Server]:
-    """A broker of that name; skips the test where it cannot be had."""
+def running(name: str, settings: Mapping[str, str] = NO_SETTINGS) -> Iterator[Server]:
+    """A broker of that name, with these settings of groups; skips the test where it cannot be had."""
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(name, _dafka(folder) if name == DAFKA else _apache())
+        server = Server(name, _dafka(folder, settings) if name == DAFKA else _apache(settings))
         try:
             yield server
         finally:
             server.stop()
 
 
-def _dafka(folder: str) -> list[str]:
-    return [sys.executable, str(Path(__file__).parent / "broker.py"), folder]
+def _dafka(folder: str, settings: Mapping[str, str]) -> list[str]:
+    set_here = [f"{key}={value}" for key, value in settings.items()]
+    return [sys.executable, str(Path(__file__).parent / "broker.py"), folder, *set_here]
 
 
-def _apache() -> list[str]:
-    settings = [f"--set={key}={value}" for key, value in APACHE_SETTINGS.items()]
-    return [str(ROOT / "scripts" / "apache_kafka"), "run", *settings]
+def _apache(settings: Mapping[str, str]) -> list[str]:
+    set_there = [f"--set={key}={value}" for key, value in {**APACHE_SETTINGS, **settings}.items()]
+    return [str(ROOT / "scripts" / "apache_kafka"), "run", *set_there]

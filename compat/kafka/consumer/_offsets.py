@@ -23,6 +23,7 @@ from kafka.consumer.subscription_state import SubscriptionState
 from kafka.errors import (
     CommitFailedError,
     FencedInstanceIdError,
+    GroupIdNotFoundError,
     IllegalGenerationError,
     RebalanceInProgressError,
     RetriableError,
@@ -47,6 +48,9 @@ log = logging.getLogger(__name__)
 IDLE_PAUSE = 0.05  # seconds between looks when there is nothing to wait for
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]
+
+_LOST = UnknownMemberIdError, IllegalGenerationError, GroupIdNotFoundError, RebalanceInProgressError
+"""Errors of a commit after which the member has to join again."""
 
 
 class Positions:
@@ -296,7 +300,7 @@ class Positions:
         if self._metrics is not None:
             self._metrics.committed(began)
         error = self._first_error(answers)
-        if isinstance(error, (UnknownMemberIdError, IllegalGenerationError, RebalanceInProgressError)):
+        if isinstance(error, _LOST):
             self._member.commit_refused(type(error), generation, member_id)
             return CommitFailedError(type(error)())
         return error

@@ -22,12 +22,12 @@ from kafka.errors import (
     CoordinatorNotAvailableError,
     GroupIdNotFoundError,
     GroupSubscribedToTopicError,
-    IllegalGenerationError,
     InconsistentGroupProtocolError,
     InvalidGroupIdError,
     InvalidSessionTimeoutError,
     NonEmptyGroupError,
     UnknownMemberIdError,
+    UnknownTopicOrPartitionError,
 )
 
 from dafka.broker.groups.consumer import classic
@@ -354,6 +354,11 @@ class Coordinator(GroupInterface):
         answers: dict[TopicPartition, Error | None] = {}
         for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
             committed = dict(some)
+            unknown = self._offsets.without_partition(committed)
+            answers.update(dict.fromkeys(unknown, UnknownTopicOrPartitionError))
+            committed = {key: one for key, one in committed.items() if key not in unknown}
+            if not committed:
+                continue  # as in Kafka, whoever it was
             error = self.check_commit(group, generation, member_id, instance_id, committed)
             if error is not None:
                 answers.update(dict.fromkeys(committed, error))
@@ -392,7 +397,7 @@ class Coordinator(GroupInterface):
             return CoordinatorLoadInProgressError
         found = self._groups.get(group)
         if found is None:
-            return IllegalGenerationError if generation >= 0 else None
+            return GroupIdNotFoundError if generation >= 0 else None
         error = found.check_commit(self._groups.clock(), generation, member_id, instance_id, partitions)
         self._groups.changed(group, found)
         return error

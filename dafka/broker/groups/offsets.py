@@ -98,6 +98,10 @@ class GroupOffsets:
         failed = self._put(rows)
         return {key: error or failed for key, error in answers.items()}
 
+    def without_partition(self, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
+        """Those of the partitions that do not exist."""
+        return {key for key in partitions if self._topics.partition(*key) is None}
+
     def rows(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> tuple[dict[TopicPartition, Error | None], Rows]:

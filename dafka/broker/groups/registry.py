@@ -17,6 +17,7 @@ from kafka.errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     GroupIdNotFoundError,
+    InvalidGroupIdError,
 )
 
 from dafka.broker.groups.generation import at_once
@@ -180,6 +181,8 @@ class Groups:
     def of(self, name: str, kind: type[G]) -> G:
         """The group of that id and class. Raises GroupIdNotFoundError."""
         found = self.get(name)
+        if not name:
+            raise InvalidGroupIdError("A group has a name.")
         if found is None:
             raise GroupIdNotFoundError(f"Group {name} not found.")
         if not isinstance(found, kind):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from uuid import UUID
 
 from gevent.event import AsyncResult
 from kafka.errors import (
@@ -45,14 +44,14 @@ from dafka.broker.share.delivery import Deliveries, Delivery
 from dafka.broker.share.fetching import ShareFetch
 from dafka.broker.share.group import ShareGroup
 from dafka.broker.share.kept import FORMAT, SavedGroup, SavedMember
-from dafka.broker.share.partition import SharePartition
+from dafka.broker.share.offset_changes import OffsetChanges
 from dafka.broker.share.progress import Progress
 from dafka.broker.share.releasing import Releasing
 from dafka.broker.share.sessions import SessionKey, ShareSession, ShareSessions
 from dafka.broker.share.settings import SettingsTable
-from dafka.broker.share.states import Saved, States, key_of
+from dafka.broker.share.states import Saved, States
 from dafka.broker.share.targets import Targets
-from dafka.broker.topics.table import Partition, Topic, TopicTable
+from dafka.broker.topics.table import Topic, TopicTable
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace
 from dafka.log import LogError
@@ -88,6 +87,7 @@ class ShareCalls(ShareInterface):
         self._targets = Targets(hub, lambda: groups.clock())
         self._waiting: set[ShareFetch] = set()
         self._releasing = Releasing(hub, deliveries)
+        self._changes = OffsetChanges(topics, states, deliveries)
         groups.revive(GroupType.SHARE, self._revived, FORMAT, self._restoring)
 
     def close(self) -> None:
@@ -156,8 +156,14 @@ class ShareCalls(ShareInterface):
         return group.restoring(self._groups.clock(), self._settings.of(name).session, whole, members)
 
     def _gone(self, group: ShareGroup, member_id: str) -> None:
-        """A member left or was silent for too long."""
-        self._end((group.name, member_id))
+        """A member left or was silent for too long.
+
+        As in Kafka its session goes on as long as its connection: the last acknowledgements may come after
+        the heartbeat by which it leaves.
+        """
+        key = (group.name, member_id)
+        if not self._sessions.is_connected(key):
+            self._end(key)
         if not group.members:
             self._hub.spawn(self._retire, group.name)
 
@@ -177,6 +183,14 @@ class ShareCalls(ShareInterface):
             for fetch in list(session.fetches):
                 fetch.abandon()
             self._releasing.begin(key)
+            self._hub.spawn(self._ended, key)
+
+    def _ended(self, key: SessionKey) -> None:
+        """A session has ended; it may have been the last one of a group without members."""
+        self._releasing.wait(key)
+        found = self._groups.get(key[0])
+        if found is None or not found.occupied:
+            self._retire(key[0])
 
     def forget_connection(self, connection: object) -> None:
         for key in self._sessions.of_connection(connection):
@@ -199,7 +213,7 @@ class ShareCalls(ShareInterface):
             return ShareFetched(type(error), _words(error))
         answers = self._acknowledge(request)
         if session is None:
-            self._releasing.release((request.group, request.member_id))
+            self._close(request)
         elif not request.is_renewal:
             try:
                 found = self._fetch(request, session, limits, not answers)
@@ -223,8 +237,13 @@ class ShareCalls(ShareInterface):
             return ShareFetched(type(error), _words(error))
         answers = self._acknowledge(request)
         if session is None:
-            self._releasing.release((request.group, request.member_id))
+            self._close(request)
         return ShareFetched(None, None, self._settings.of(request.group).terms.lock, answers)
+
+    def _close(self, request: ShareRequest) -> None:
+        """The last request of a session was carried out."""
+        self._releasing.begin((request.group, request.member_id))
+        self._ended((request.group, request.member_id))
 
     def _session(
         self,
@@ -235,7 +254,6 @@ class ShareCalls(ShareInterface):
     ) -> ShareSession | None:
         """The session of a request; None if it is its last one. Raises what is answered."""
         check_member(request)
-        check_acknowledgements(request)
         key = (request.group, request.member_id)
         if request.session_epoch == OPEN_SESSION:
             if request.acknowledgements:
@@ -257,6 +275,11 @@ class ShareCalls(ShareInterface):
         pace = Pace()
         for place, batches in pace.over(request.acknowledgements.items(), every=1):
             delivery, error, words = self._delivery(request.group, place), None, None
+            try:
+                check_acknowledgements(batches, request.is_renewal)
+            except InvalidRequestError as wrong:
+                answers[place] = SharedRecords(None, InvalidRequestError, message=_words(wrong))
+                continue
             if isinstance(delivery, Delivery):
                 error, words = delivery.acknowledge(request.member_id, batches)
                 if error is None and delivery.saved is not None:
@@ -286,7 +309,10 @@ class ShareCalls(ShareInterface):
                     opened[delivery] = place
                 else:
                     answers[place] = SharedRecords(delivery)
-            found = fetch.run(opened, wait and not answers)
+            nothing = limits.max_bytes <= 0
+            found = {} if nothing else fetch.run(opened, wait and not answers)
+            if request.session_epoch == OPEN_SESSION and not nothing:  # all are answered, as in Kafka
+                found = {**dict.fromkeys(Pace().over(opened.values()), SharedRecords()), **found}
         finally:
             self._waiting.discard(fetch)
             session.fetches.discard(fetch)
@@ -294,7 +320,7 @@ class ShareCalls(ShareInterface):
         if (request.group, request.member_id) not in self._sessions:  # it has ended meanwhile
             self._releasing.release((request.group, request.member_id))
             raise ShareSessionNotFoundError
-        session.read(found)
+        session.read([place for place, one in Pace().over(found.items()) if one.batches])
         return {**answers, **found}
 
     def _delivery(self, group: str, place: SharePlace) -> Delivery | Error:
@@ -331,20 +357,27 @@ class ShareCalls(ShareInterface):
 
     def _share_group(self, name: str) -> ShareGroup:
         self._check_on()
-        found = self._groups.get(name)
-        if found is None:
-            raise GroupIdNotFoundError(f"Group {name} not found.")
-        if not isinstance(found, ShareGroup):
-            raise GroupIdNotFoundError(f"Group {name} is not a share group.")
-        return found
+        return self._groups.of(name, ShareGroup)
 
     def share_offsets(self, group: str, partitions: Iterable[TopicPartition] | None = None) -> ShareOffsets:
         try:
             self._check_on()
         except BrokerResponseError as error:
             return ShareOffsets(type(error), {}, _words(error))
-        keys = self._progress.read(group) if partitions is None else partitions
+        keys = self._read_or_to_read(group) if partitions is None else partitions
         return ShareOffsets(None, {key: self._progress.offset(group, key) for key in Pace().over(keys)})
+
+    def _read_or_to_read(self, group: str) -> list[TopicPartition]:
+        """The partitions that a group has a state for, and those of the topics that its members read."""
+        found = dict.fromkeys(self._progress.read(group))
+        known = self._groups.get(group)
+        if isinstance(known, ShareGroup):
+            pace = Pace()
+            for name in pace.over(sorted(known.subscribed() or ())):
+                topic = self._topics.get(name)
+                if topic is not None:
+                    found.update(((name, number), None) for number in pace.over(range(len(topic.partitions))))
+        return list(found)
 
     def share_standings(self, group: str) -> ShareStandings:
         try:
@@ -364,40 +397,13 @@ class ShareCalls(ShareInterface):
                 self._groups.changed(group, self._create(group))
             self._check_empty(group)
             with self._groups.nobody_joins(group):
-                return self._alter_all(group, offsets)
+                return ShareOutcome(None, self._changes.alter(group, offsets))
         except BrokerResponseError as error:
             return ShareOutcome(type(error), {}, _words(error))
-
-    def _alter_all(self, group: str, offsets: Mapping[TopicPartition, int]) -> ShareOutcome:
-        parts: dict[TopicPartition, Error | None] = {}
-        for key, offset in Pace().over(offsets.items(), every=1):
-            partition = self._topics.partition(*key)
-            if partition is None:
-                parts[key] = UnknownTopicOrPartitionError
-            else:
-                parts[key] = self._alter(group, partition, offset)
-        return ShareOutcome(None, parts)
-
-    def _alter(self, group: str, partition: Partition, offset: int) -> Error | None:
-        self._drop(group, partition)
-        try:
-            state, keys = self._states.load(group, partition)
-        except LogError:
-            return KafkaStorageError
-        machine = SharePartition(min(max(offset, partition.log_start), partition.high_watermark))
-        epoch = 0 if state is None else state.state_epoch + 1
-        prefix = key_of(group, partition.topic.topic_id, partition.number)
-        saved = Saved(self._states.writer, prefix, keys, epoch, lambda: machine)
-        return saved.end(saved.begin(whole=True))
 
     def _check_empty(self, group: str) -> None:
         if self._share_group(group).occupied:
             raise NonEmptyGroupError(f"Group {group} is not empty.")
-
-    def _drop(self, group: str, partition: Partition) -> None:
-        delivery = self._deliveries.known(group, partition)
-        if delivery is not None:
-            self._deliveries.drop_and_wait(delivery)
 
     def delete_share_offsets(self, group: str, topics: Iterable[str]) -> ShareOutcome:
         try:
@@ -405,27 +411,9 @@ class ShareCalls(ShareInterface):
             check_group(group)
             self._check_empty(group)
             with self._groups.nobody_joins(group):
-                return self._delete_all(group, topics)
+                return ShareOutcome(None, self._changes.delete(group, topics))
         except BrokerResponseError as error:
             return ShareOutcome(type(error), {}, _words(error))
-
-    def _delete_all(self, group: str, topics: Iterable[str]) -> ShareOutcome:
-        places: dict[UUID, list[int]] = {}
-        for topic_id, number in self._states.places(group):
-            places.setdefault(topic_id, []).append(number)
-        parts: dict[TopicPartition, Error | None] = {}
-        for name in Pace().over(topics):
-            topic = self._topics.get(name)
-            numbers = [] if topic is None else places.get(topic.topic_id, [])
-            failed: Error | None = None if numbers else UnknownTopicOrPartitionError
-            for number in numbers:
-                assert topic is not None
-                partition = self._topics.partition(name, number)
-                if partition is not None:
-                    self._drop(group, partition)
-                failed = self._states.delete(group, topic.topic_id, number) or failed
-            parts[name, -1] = failed
-        return ShareOutcome(None, parts)
 
     # -- what others delete ------------------------------------------------------------------------------
 

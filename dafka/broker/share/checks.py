@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kafka.errors import InvalidGroupIdError, InvalidRequestError
 
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH
@@ -43,22 +45,21 @@ def check_group(name: str) -> None:
         raise InvalidGroupIdError("The group id is invalid.")
 
 
-def check_acknowledgements(request: ShareRequest) -> None:
-    """Raise InvalidRequestError for acknowledgements that nobody can carry out; waits as a green thread."""
+def check_acknowledgements(batches: Sequence[Acknowledged], is_renewal: bool) -> None:
+    """Raise InvalidRequestError for those of one partition if nobody can carry them out; waits as a green
+    thread."""
     renews = False
-    pace = Pace()
-    for batches in pace.over(request.acknowledgements.values(), every=1):
-        items = len(batches) + sum(len(batch.types) for batch in batches)
-        if items > ACKNOWLEDGED_AT_ONCE:
-            raise InvalidRequestError(
-                f"{items} batches and types of acknowledgements of one partition; "
-                f"{ACKNOWLEDGED_AT_ONCE} are the most"
-            )
-        before = -1
-        for batch in pace.over(batches):
-            renews = _check_batch(batch, before) or renews
-            before = batch.last
-    if renews and not request.is_renewal:
+    items = len(batches) + sum(len(batch.types) for batch in batches)
+    if items > ACKNOWLEDGED_AT_ONCE:
+        raise InvalidRequestError(
+            f"{items} batches and types of acknowledgements of one partition; "
+            f"{ACKNOWLEDGED_AT_ONCE} are the most"
+        )
+    before = -1
+    for batch in Pace().over(batches):
+        renews = _check_batch(batch, before) or renews
+        before = batch.last
+    if renews and not is_renewal:
         raise InvalidRequestError("Renew acknowledgements are there, and isRenewAck is not set.")
 
 

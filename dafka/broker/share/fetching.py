@@ -107,6 +107,8 @@ class ShareFetch:
                 continue
             if failed is not None:
                 break
+            if self._bytes and sum(map(len, read)) > self._most - self._bytes:
+                break  # the log gives one batch at least, whatever its size
             if not is_last and self._bytes + sum(map(len, read)) < self.min_bytes:
                 enough = False
                 break

@@ -122,6 +122,11 @@ class ShareSessions:
             self._unbind(key, session)
         return session
 
+    def is_connected(self, key: SessionKey) -> bool:
+        """Whether there is a session that ends with a connection, and not with its member."""
+        session = self._sessions.get(key)
+        return session is not None and session.connection is not None
+
     def of_connection(self, connection: object) -> list[SessionKey]:
         """The sessions whose last request came on this connection."""
         return list(self._connections.get(connection, ()))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafka.errors import (
+    GroupIdNotFoundError,
     IllegalGenerationError,
     InvalidProducerEpochError,
     InvalidTxnStateError,
@@ -146,7 +147,7 @@ class Contents:
         for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
             if error is None and by_member:
                 error = self._groups.check_commit(group, *member, (key for key, _ in some))
-                if error is StaleMemberEpochError:  # of a group with the newer protocol
+                if error in (StaleMemberEpochError, GroupIdNotFoundError):
                     error = IllegalGenerationError  # as in Kafka: what producers know
             found, rows = self._offsets.rows(group, dict(some))
             if error is None and rows:

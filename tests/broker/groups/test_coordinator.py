@@ -174,7 +174,7 @@ def test_only_members_commit_offsets_of_a_group_with_members(client):
 def test_a_commit_with_a_generation_of_an_unknown_group_is_refused(client):
     client.create("t")
     answers = client.call("commit_offsets", "g", {("t", 0): CommittedOffset(5)}, generation=1, member_id="m")
-    assert answers == {("t", 0): errors.IllegalGenerationError}
+    assert answers == {("t", 0): errors.GroupIdNotFoundError}
 
 
 def test_offsets_are_deleted_unless_a_member_reads_the_topic(client):

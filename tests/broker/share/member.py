@@ -53,9 +53,10 @@ class Member:
         epoch: int | None = None,
         renew: bool = False,
         connection: object = None,
+        max_bytes: int = 1 << 20,
     ) -> ShareFetched:
         request = self.request(acknowledged, epoch, renew)
-        limits = ShareFetchLimits(max_wait, 1, 1 << 20, records, records, strict)
+        limits = ShareFetchLimits(max_wait, 1, max_bytes, records, records, strict)
         places = self.places if request.session_epoch == 0 else []
         answer: ShareFetched = self.call("share_fetch", request, places, [], limits, connection)
         if answer.error is None:

@@ -102,13 +102,57 @@ def test_a_fetch_sleeps_until_something_comes(call):
     assert found[1:] == [[(0, 0, 2)]]
 
 
-def test_a_member_that_leaves_gives_its_records_back(call):
+def test_a_member_that_leaves_gives_its_records_back(client):
+    call = client.call
     one, two = joined(call), Member(call, GROUP, "jobs")
     two.heartbeat()
     produce(call, b"a")
     assert acquired(one.fetch()) == [(0, 0, 1)]
     assert one.heartbeat(-1).member_epoch == -1
     assert acquired(two.fetch(max_wait=60.0)) == [(0, 0, 2)]
+
+
+def test_last_acknowledgements_count_after_the_heartbeat_by_which_a_member_leaves(call):
+    """Clients send both at once, on two connections: librdkafka."""
+    one, two = joined(call), Member(call, GROUP, "jobs")
+    two.heartbeat()
+    produce(call, b"a", b"b")
+    assert acquired(one.fetch(connection=object())) == [(0, 1, 1)]
+    assert one.heartbeat(-1).member_epoch == -1
+    assert errors(one.acknowledge((0, 0, ACCEPT), epoch=-1)) == [None]
+    assert acquired(two.fetch(max_wait=60.0)) == [(1, 1, 2)]
+
+
+def test_a_session_ends_with_its_connection_though_its_member_has_left(client):
+    call, connection = client.call, object()
+    one, two = joined(call), Member(call, GROUP, "jobs")
+    two.heartbeat()
+    produce(call, b"a")
+    assert acquired(one.fetch(connection=connection)) == [(0, 0, 1)]
+    assert one.heartbeat(-1).member_epoch == -1
+    assert acquired(two.fetch()) == []
+    call("forget_connection", connection)
+    assert acquired(two.fetch(max_wait=60.0)) == [(0, 0, 2)]
+
+
+def test_several_batches_are_no_larger_than_asked_for(call):
+    member = joined(call)
+    for _ in range(3):
+        produce(call, b"x" * 1000)
+    assert acquired(member.fetch(max_bytes=1500)) == [(0, 0, 1)]
+    assert acquired(member.fetch(max_bytes=500)) == [(1, 1, 1)]  # the first one, whatever its size
+    assert acquired(member.fetch(max_bytes=0)) == []
+    assert acquired(member.fetch(max_bytes=5000)) == [(2, 2, 1)]
+
+
+def test_partitions_that_members_are_to_read_have_offsets_that_are_not_known_yet(call):
+    member = joined(call, partitions=2)
+    produce(call, b"a")
+    assert acquired(member.fetch()) == [(0, 0, 1)]
+    call("create_topics", {"later": TopicSpec(1)})
+    Member(call, GROUP, "later").heartbeat()
+    starts = {key: one.start for key, one in call("share_offsets", GROUP).partitions.items()}
+    assert starts == {("jobs", 0): 0, ("jobs", 1): 0, ("later", 0): -1}
 
 
 def test_locks_expire(call):
@@ -137,9 +181,10 @@ def test_what_cannot_be_is_refused(call):
     member = joined(call)
     member.fetch()
     for bad in ((3, 2, ACCEPT), (0, 0, 9), (-1, 0, ACCEPT)):
-        assert member.fetch(bad).error is errors_.InvalidRequestError
-    assert member.fetch((5, 5, ACCEPT), (4, 6, ACCEPT)).error is errors_.InvalidRequestError
-    assert member.fetch((0, 0, 4)).error is errors_.InvalidRequestError  # not said to be a renewal
+        assert errors(member.fetch(bad)) == [errors_.InvalidRequestError]
+    assert errors(member.fetch((5, 5, ACCEPT), (4, 6, ACCEPT))) == [errors_.InvalidRequestError]
+    assert errors(member.fetch((0, 0, 4))) == [errors_.InvalidRequestError]  # not said to be a renewal
+    assert member.fetch((3, 2, ACCEPT), epoch=77).error is errors_.InvalidShareSessionEpochError
     member.member_id = "x" * (MEMBER_ID_LENGTH + 1)
     assert member.fetch().error is errors_.InvalidRequestError
     assert member.heartbeat(0).error is errors_.InvalidRequestError
@@ -149,12 +194,13 @@ def test_more_acknowledgements_of_a_partition_than_can_be_in_flight_are_refused(
     member = joined(call)
     member.fetch()
     last = ACKNOWLEDGED_AT_ONCE - 1
-    for types, error in (([ACCEPT] * last, None), ([ACCEPT] * (last + 1), errors_.InvalidRequestError)):
-        batches = [Acknowledged(0, len(types) - 1, types)]
-        request = ShareRequest(GROUP, member.member_id, 1, {member.places[0]: batches})
-        answer = call("share_acknowledge", request)
-        assert answer.error is error
-        assert error or errors(answer) == [errors_.InvalidRecordStateError]
+    for epoch, count, error in (
+        (1, last, errors_.InvalidRecordStateError),
+        (2, last + 1, errors_.InvalidRequestError),
+    ):
+        batches = [Acknowledged(0, count - 1, [ACCEPT] * count)]
+        request = ShareRequest(GROUP, member.member_id, epoch, {member.places[0]: batches})
+        assert errors(call("share_acknowledge", request)) == [error]
 
 
 def test_epochs_of_members(call):

@@ -34,6 +34,9 @@ from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.groups import NO_MEMBER, Error, Joined, JoinRequest, LeavingMember, Synced
 from dafka.broker.limits import GROUP_MAX_SIZE, MIGRATED_OCTETS
 
+NEWEST = 3
+"""The newest version of the consumer protocol."""
+
 
 def join(now: float, group: ConsumerGroup, request: JoinRequest, most: int = GROUP_MAX_SIZE) -> Joined:
     """JoinGroup of a group that may have ``most`` members."""
@@ -94,6 +97,8 @@ def _joining(group: ConsumerGroup, request: JoinRequest, member_id: str, owns: b
     known = group.members.get(member_id)
     if known is not None:
         return known, False
+    if request.instance_id is not None and request.member_id != NO_MEMBER:  # as in Kafka
+        raise UnknownMemberIdError(f"{member_id} is not the static member {request.instance_id}")
     if owns:  # it was removed, and others have its partitions now: it has to stop reading them first
         raise UnknownMemberIdError(f"{member_id} is no longer a member of the group")
     member = Member(member_id)
@@ -123,7 +128,8 @@ def sync(
         return Synced(RebalanceInProgressError)
     member.answer_by = inf
     group.touch(now, member, member.classic.session_timeout)
-    return Synced(None, encoded(group.names(), member.assigned), ConsumerProtocolType, mine)
+    version = version_of(member.classic.protocols[0][1])
+    return Synced(None, encoded(group.names(), member.assigned, version), ConsumerProtocolType, mine)
 
 
 def heartbeat(
@@ -201,7 +207,12 @@ def decoded(ids: dict[str, UUID], octets: bytes) -> Assignment:
     return {topic: frozenset(numbers) for topic, numbers in found.items()}
 
 
-def encoded(names: Mapping[UUID, str], assignment: Assignment) -> bytes:
+def version_of(subscription: bytes) -> int:
+    """The version of the consumer protocol that a member speaks, by what it has joined with."""
+    return min(int.from_bytes(subscription[:2], "big"), NEWEST)
+
+
+def encoded(names: Mapping[UUID, str], assignment: Assignment, version: int) -> bytes:
     """An assignment as classic members have it; ``names`` are those of topics, by id."""
     topics = [(names[topic], sorted(numbers)) for topic, numbers in assignment.items() if topic in names]
-    return bytes(ConsumerProtocolAssignment(0, topics, b"").encode())
+    return bytes(ConsumerProtocolAssignment(version, topics, None).encode())

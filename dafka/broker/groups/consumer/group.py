@@ -124,7 +124,7 @@ class ConsumerGroup(PartitionGroup[Member]):
             raise
         member.classic, member.answer_by = classic, inf
         (self._classic.discard if classic is None else self._classic.add)(member.member_id)
-        if changed or is_new or self.topics_changed():
+        if changed or self.topics_changed():
             self.raise_epoch()
         self.assign_if_small(now)
         self._reconcile(now, member, request.owned)
@@ -365,7 +365,6 @@ class ConsumerGroup(PartitionGroup[Member]):
                 return
             self._give_up(member, member.revoking)
             member.revoking, member.revoke_by = NOTHING, inf
-            epoch = min(epoch + 1, self.assignment_epoch)
         target, had = self.target_of(member), member.assigned
         kept, given_up = _split(had, target)
         if given_up and _has_any(owned, given_up):
@@ -409,7 +408,7 @@ class ConsumerGroup(PartitionGroup[Member]):
                 one.client_host or IN_PROCESS,
                 sorted(one.names),
                 one.regex,
-                one.assigned,
+                both(one.assigned, one.revoking),
                 self.target_of(one),
                 one.classic is not None,
             )

@@ -123,7 +123,9 @@ def downgraded(now: float, group: ConsumerGroup, deliver: Deliver, terms: Terms 
         if one.classic is None:
             return None
         member = ClassicMember(one.member_id, one.classic, now)
-        member.assignment = protocol.encoded(names, both(one.assigned, one.revoking))
+        member.assignment = protocol.encoded(
+            names, both(one.assigned, one.revoking), protocol.version_of(one.classic.protocols[0][1])
+        )
         classic.members.add(member)
     if group.epoch != epoch or len(group.members) != count or not group.only_classic:
         return None

@@ -7,7 +7,7 @@ from kafka.errors import InvalidRequestError, UnsupportedAssignorError
 from dafka.broker.groups.consumer.range_assignor import assign_range
 from dafka.broker.groups.consumer.uniform_assignor import assign_uniform
 from dafka.broker.groups.modern.assignment import Assignor
-from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
+from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.limits import MEMBER_TEXT, MEMBER_TOPICS
 
@@ -43,7 +43,7 @@ def check_heartbeat(group: object, request: ConsumerHeartbeat) -> None:
             )
     elif epoch == LEAVE_STATIC_EPOCH and request.instance_id is None:
         raise InvalidRequestError("InstanceId can't be null.")
-    if request.assignor is not None and request.assignor not in ASSIGNORS and epoch > LEAVE_EPOCH:
+    if request.assignor is not None and request.assignor not in ASSIGNORS:
         raise UnsupportedAssignorError(
             f"ServerAssignor {request.assignor} is not supported. Supported assignors: "
             f"{', '.join(ASSIGNORS)}."

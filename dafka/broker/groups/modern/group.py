@@ -288,7 +288,6 @@ class ModernGroup(ABC, Generic[M, S]):
         self.subscribe(member, frozenset())
         self.raise_epoch()
         if not self.members:
-            self.assignment_epoch = self.epoch
             self._emptied(now)
 
     def tick(self, now: float) -> None:

@@ -37,6 +37,12 @@ def check_topology(topology: Topology) -> None:
                 )
         if not subtopology.sources and not subtopology.repartition_sources:
             raise StreamsInvalidTopologyError(f"No source topics found for subtopology {subtopology.name}")
+        known = {*subtopology.sources, *subtopology.regexes}
+        known.update(topic.name for topic in subtopology.repartition_sources)
+        if any(not names <= known for names in subtopology.copartitioned):
+            raise StreamsInvalidTopologyError(
+                f"A copartition group names a topic that subtopology {subtopology.name} does not have."
+            )
         for topic in internal_of(subtopology):
             if topic.partitions < 0 or any(
                 len(text) > MEMBER_TEXT for pair in topic.configs.items() for text in pair

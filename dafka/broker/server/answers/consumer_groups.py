@@ -110,7 +110,7 @@ def _member(one: ConsumerMember, names: Any) -> Any:
         client_id=one.client_id,
         client_host=one.client_host,
         subscribed_topic_names=list(one.topics),
-        subscribed_topic_regex=one.regex,
+        subscribed_topic_regex=one.regex or "",
         assignment=_described(one.assigned, names, _Member.Assignment),
         target_assignment=_described(one.target, names, _Member.Assignment),
         member_type=_CLASSIC if one.is_classic else _CONSUMER,

@@ -8,6 +8,7 @@ from typing import Any
 
 from kafka.errors import (
     GroupIdNotFoundError,
+    IllegalGenerationError,
     InvalidGroupIdError,
     StaleMemberEpochError,
     UnknownMemberIdError,
@@ -23,7 +24,7 @@ from dafka.broker.server.answers.naming import as_asked, as_named, by_topic, top
 from dafka.broker.server.context import Context
 from dafka.hub.worker import REQUESTS
 
-BY_MEMBERS = 9  # the first version of OffsetFetch that names the member
+BY_MEMBERS = 9  # the first version of OffsetCommit and OffsetFetch for members of the newer groups
 BY_ID = 10  # the first version of OffsetCommit and OffsetFetch with topic ids instead of names
 
 _CommitTopic = OffsetCommitResponse.OffsetCommitResponseTopic
@@ -65,7 +66,9 @@ def offset_commit(broker: BrokerInterface, request: Any, context: Context) -> An
                     _CommitPartition(
                         partition_index=one.partition_index,
                         error_code=error_code(
-                            UnknownTopicIdError if name is None else errors[name, one.partition_index]
+                            UnknownTopicIdError
+                            if name is None
+                            else _known_to(request, errors[name, one.partition_index])
                         ),
                     )
                     for one in topic.partitions
@@ -73,6 +76,13 @@ def offset_commit(broker: BrokerInterface, request: Any, context: Context) -> An
             )
         )
     return OffsetCommitResponse(throttle_time_ms=0, topics=topics)
+
+
+def _known_to(request: Any, error: Error | None) -> Error | None:
+    """The error as clients of the version know it."""
+    if error is GroupIdNotFoundError and version_of(request) < BY_MEMBERS:
+        return IllegalGenerationError
+    return error
 
 
 def offset_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
+from kafka.errors import InvalidRequestError
+
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.codec.messages.share_group import (
     AlterShareGroupOffsetsResponse,
@@ -27,7 +29,7 @@ from dafka.broker.interface.share import (
     SharePlace,
     ShareRequest,
 )
-from dafka.broker.server.answers.naming import topic_names
+from dafka.broker.server.answers.naming import topic_names, version_of
 from dafka.broker.server.answers.operations import GROUP_OPERATIONS
 from dafka.broker.server.context import Context
 from dafka.hub.turns import Pace
@@ -43,6 +45,8 @@ _Offsets = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGr
 _OffsetsTopic = _Offsets.DescribeShareGroupOffsetsResponseTopic
 _Altered = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic
 _Deleted = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
+
+RENEWING = 2  # the version of ShareFetch that knows renewals
 
 STRICT = 1
 """The acquire mode "record limit"; 0 is "batch optimized"."""
@@ -74,7 +78,7 @@ def share_group_heartbeat(broker: BrokerInterface, request: Any, context: Contex
         throttle_time_ms=0,
         error_code=error_code(answer.error),
         error_message=error_message(answer.error, answer.message),
-        member_id=answer.member_id or request.member_id,
+        member_id=answer.member_id or None,
         member_epoch=answer.member_epoch,
         heartbeat_interval_ms=int(answer.interval * 1000),
         assignment=assignment,
@@ -135,6 +139,16 @@ def _group(name: str, one: ShareGroupDescription, names: Mapping[UUID, str], ope
 
 def share_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """Waits for records."""
+    if version_of(request) >= RENEWING and request.is_renew_ack and _wants_records(request):
+        words = "A request that renews locks asks for no records: its limits are 0."
+        return ShareFetchResponse(
+            throttle_time_ms=0,
+            error_code=InvalidRequestError.errno,
+            error_message=words,
+            acquisition_lock_timeout_ms=0,
+            responses=[],
+            node_endpoints=[],
+        )
     pace = Pace()
     places = [
         (topic.topic_id, one.partition_index)
@@ -166,6 +180,10 @@ def share_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any:
         ],
         node_endpoints=[],
     )
+
+
+def _wants_records(request: Any) -> bool:
+    return any((request.max_wait_ms, request.min_bytes, request.max_bytes, request.max_records))
 
 
 def refused_fetch(topic: UUID, numbers: Iterable[int], error: Error) -> Any:

@@ -17,7 +17,6 @@ from dafka.broker.interface.streams_groups import (
     InternalTopic,
     StreamsHeartbeat,
     StreamsHeartbeatAnswer,
-    StreamsInvalidTopologyError,
     StreamsMember,
     Subtopology,
     Tasks,
@@ -27,6 +26,9 @@ from dafka.broker.interface.streams_groups import (
 from dafka.broker.server.answers.operations import GROUP_OPERATIONS
 from dafka.broker.server.context import Context
 from dafka.security.acls.terms import Operation, ResourceType
+
+NO_NAME = ""
+"""For a topic of a copartition group that its subtopology does not have: the topology is refused."""
 
 _Answer = StreamsGroupHeartbeatResponse
 _AtEndpoint = _Answer.EndpointToPartitions
@@ -38,11 +40,7 @@ _API = "StreamsGroupHeartbeat"
 
 
 def streams_group_heartbeat(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    try:
-        topology = None if request.topology is None else _topology(request.topology)
-    except IndexError:
-        words = "A copartition group names a topic that its subtopology does not have."
-        return _answered(StreamsHeartbeatAnswer(StreamsInvalidTopologyError, words))
+    topology = None if request.topology is None else _topology(request.topology)
     timeout = request.rebalance_timeout_ms
     endpoint = request.user_endpoint
     tags = request.client_tags
@@ -109,9 +107,11 @@ def _subtopology(one: Any) -> Subtopology:
             (regexes, group.source_topic_regex),
             (repartition, group.repartition_source_topics),
         )
-        if any(place < 0 for _, places in parts for place in places):
-            raise IndexError
-        return frozenset(names[place] for names, places in parts for place in places)
+        return frozenset(
+            names[place] if 0 <= place < len(names) else NO_NAME
+            for names, places in parts
+            for place in places
+        )
 
     return Subtopology(
         one.subtopology_id,

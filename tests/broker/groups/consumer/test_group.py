@@ -347,3 +347,27 @@ def test_members_are_described_as_they_are(table):
     (one,) = table.group.described()
     assert one[:8] == ("x", None, "r", 1, "c", "/h", ["t"], "u")
     assert one.assigned == one.target == {**table.owned(*range(6)), **table.owned(0, 1, topic="u")}
+
+
+def test_what_a_member_is_still_to_give_up_is_described_as_its_own(table):
+    x = table.join("x")
+    table.join("y")
+    told = table.send("x", x.epoch)
+    assert table.numbers(told) == [0, 1, 2] and told.epoch == x.epoch
+    described = {one.member_id: one.assigned for one in table.group.described()}
+    assert described == {"x": table.owned(*range(6)), "y": {}}
+
+
+def test_a_member_that_has_more_to_give_up_stays_in_its_epoch(table):
+    """As in Kafka 4.3."""
+    x = table.join("x")
+    table.join("y")
+    told = table.send("x", x.epoch)
+    table.join("z")
+    again = table.send("x", x.epoch, owned=told.assignment)
+    assert len(table.numbers(again)) == 2 and again.epoch == x.epoch
+
+
+def test_members_that_read_nothing_leave_the_epoch_as_it_is(table):
+    before = table.join("x").epoch
+    assert table.join("y", topics=[]).epoch == before

@@ -8,8 +8,10 @@ from broker.clients import Client
 from broker.server.client import answered
 from kafka.errors import (
     GroupIdNotFoundError,
+    IllegalGenerationError,
     InvalidGroupIdError,
     UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
     UnstableOffsetCommitError,
 )
 from kafka.protocol.consumer import (
@@ -110,3 +112,22 @@ def test_no_offsets_of_a_known_group_can_be_deleted(client: Client):
     client.call("commit_offsets", "group", {("topic", 0): CommittedOffset(1)})
     response = answered(client, OffsetDeleteRequest(group_id="group", topics=[]))
     assert (response.error_code, response.topics) == (0, [])
+
+
+def test_commits_for_no_group_and_to_no_partition_have_kafkas_errors(client: Client):
+    """Unknown partitions are told first; before version 9 clients know no GROUP_ID_NOT_FOUND here."""
+    client.create("topic")
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic
+    parts = [
+        topic.OffsetCommitRequestPartition(partition_index=number, committed_offset=5) for number in (0, 9)
+    ]
+    for version, error in ((8, IllegalGenerationError), (9, GroupIdNotFoundError)):
+        request = OffsetCommitRequest(
+            group_id="none",
+            generation_id_or_member_epoch=3,
+            member_id="m",
+            topics=[topic(name="topic", partitions=parts)],
+        )
+        (found,) = answered(client, request, version).topics
+        codes = [one.error_code for one in found.partitions]
+        assert codes == [error.errno, UnknownTopicOrPartitionError.errno]

@@ -1,0 +1,72 @@
+"""Tools set where share groups go on, or have them begin anew; nobody is a member of them meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from uuid import UUID
+
+from kafka.errors import KafkaStorageError, UnknownTopicOrPartitionError
+
+from dafka.broker.interface.broker import Error, TopicPartition
+from dafka.broker.share.delivery import Deliveries
+from dafka.broker.share.partition import SharePartition
+from dafka.broker.share.states import Saved, States, key_of
+from dafka.broker.topics.table import Partition, TopicTable
+from dafka.hub.turns import Pace
+from dafka.log import LogError
+
+
+class OffsetChanges:
+    """Of one broker. Hub side; methods wait as green threads until all is written."""
+
+    def __init__(self, topics: TopicTable, states: States, deliveries: Deliveries) -> None:
+        self._topics = topics
+        self._states = states
+        self._deliveries = deliveries
+
+    def alter(self, group: str, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Error | None]:
+        """Set from where a group reads partitions; the error of each."""
+        parts: dict[TopicPartition, Error | None] = {}
+        for key, offset in Pace().over(offsets.items(), every=1):
+            partition = self._topics.partition(*key)
+            if partition is None:
+                parts[key] = UnknownTopicOrPartitionError
+            else:
+                parts[key] = self._alter(group, partition, offset)
+        return parts
+
+    def delete(self, group: str, topics: Iterable[str]) -> dict[TopicPartition, Error | None]:
+        """Forget what a group has of topics; the error of each, as of its partition -1."""
+        places: dict[UUID, list[int]] = {}
+        for topic_id, number in self._states.places(group):
+            places.setdefault(topic_id, []).append(number)
+        parts: dict[TopicPartition, Error | None] = {}
+        for name in Pace().over(topics):
+            topic = self._topics.get(name)
+            numbers = [] if topic is None else places.get(topic.topic_id, [])
+            failed: Error | None = None if numbers else UnknownTopicOrPartitionError
+            for number in numbers:
+                assert topic is not None
+                partition = self._topics.partition(name, number)
+                if partition is not None:
+                    self._drop(group, partition)
+                failed = self._states.delete(group, topic.topic_id, number) or failed
+            parts[name, -1] = failed
+        return parts
+
+    def _alter(self, group: str, partition: Partition, offset: int) -> Error | None:
+        self._drop(group, partition)
+        try:
+            state, keys = self._states.load(group, partition)
+        except LogError:
+            return KafkaStorageError
+        machine = SharePartition(min(max(offset, partition.log_start), partition.high_watermark))
+        epoch = 0 if state is None else state.state_epoch + 1
+        prefix = key_of(group, partition.topic.topic_id, partition.number)
+        saved = Saved(self._states.writer, prefix, keys, epoch, lambda: machine)
+        return saved.end(saved.begin(whole=True))
+
+    def _drop(self, group: str, partition: Partition) -> None:
+        delivery = self._deliveries.known(group, partition)
+        if delivery is not None:
+            self._deliveries.drop_and_wait(delivery)
