@@ -70,10 +70,10 @@ def _listens(ctx: click.Context, param: click.Parameter, text: str) -> str:
 
 
 def _advertised(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
-    everywhere = ",".join(f"{protocol}://0.0.0.0:0" for protocol in PROTOCOLS)
+    each = ",".join(f"{protocol}://127.0.0.1:0" for protocol in PROTOCOLS)
     try:
         if text is not None:
-            parse_listeners(everywhere if "://" in text else "0.0.0.0:0", text)
+            parse_listeners(each if "://" in text else "127.0.0.1:0", text)
     except ValueError as error:
         raise click.BadParameter(str(error), ctx, param) from None
     return text
