@@ -183,6 +183,8 @@ def test_schemathesis_finds_nothing(client, tmp_path):
         "--max-examples",
         str(EXAMPLES),
         "--generation-deterministic",
+        "--request-timeout",
+        "60",
         "--exclude-path-regex",
         "follow",
     ]
