@@ -19,6 +19,12 @@ from cli.tools import environment
 SECONDS = 200.0
 
 
+def _take_terminal() -> None:
+    """Begin as a program in a window does, also when the tests were started with nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class PseudoTerminal:
     """A program that was started with a terminal of its own; to be used in ``with``."""
 
@@ -39,7 +45,7 @@ class PseudoTerminal:
             stderr=slave,
             start_new_session=True,
             env={name: value for name, value in everything.items() if name not in ("COLUMNS", "LINES")},
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_take_terminal,
         )
 
     @property
