@@ -300,8 +300,8 @@ def test_files_that_a_stopping_broker_deletes_meanwhile_are_not_missed(
             times.append(file.name)
             admin.delete_topics(["gone"])
             values = Path(broker.path) / "values"
-            with closing(Source(broker.path)) as later:  # the rows go with the next commit, and before their files
-                until(lambda: file.name not in {each.name for each in later.files()}, "its row is still there")
+            with closing(Source(broker.path)) as later:  # rows go with the next commit, before their files
+                until(lambda: file.name not in {each.name for each in later.files()}, "its row is there")
             for path in values.iterdir():  # as at a stop, which cannot be had while the transaction is open
                 if path.name == file.name:
                     path.unlink()
