@@ -40,6 +40,12 @@ class Blocks:
             self._rows.popitem(last=False)
         return rows
 
+    def forget_held(self) -> None:
+        """The round is over, and the blocks that it deletes are gone."""
+        for row in self.held:
+            self._rows.pop(row, None)
+        self.held = {}
+
     def chunks(self, block: BlockKey) -> list[bytes]:
         """The keys of the chunks that are there of a block. Raises LogReadError, DamagedError."""
         begin, end = chunks_from(block.partition, block.first), chunks_from(block.partition, block.next)

@@ -171,7 +171,7 @@ class Changes:
             raise ValueError(f"{len(contents)} messages cannot take the place of {first} to {last}")
         new = [_new_chunk(index.number, sequence, piece) for sequence, piece in rewrite.pieces()]
         self.rewrites.append((rewrite, new))
-        self.unsealed.update(index.blocks_through(place + len(old)))
+        self.unsealed.update(index.blocks_through(place, place + len(old)))
 
     def add_seal(self, partition: LogPartition, kept: int) -> None:
         """Write a block of a partition that has many chunks, of which the first ``kept`` stay."""

@@ -72,7 +72,7 @@ class ChunkIndex:
         self._at = 0  # where in the array it belongs
 
     def __len__(self) -> int:
-        return len(self._rows) // _WIDTH + (len(self._sealed) if self._sealed else 0)
+        return len(self._rows) // _WIDTH + (0 if self._sealed is None else self._sealed.chunks)
 
     def __getitem__(self, position: int) -> ChunkKey:
         if not 0 <= position < len(self):
@@ -254,7 +254,7 @@ class ChunkIndex:
         """Put chunks in the place of ``count`` that hold the same range together; unseals as
         :meth:`blocks_through` says."""
         end = position + count
-        self._unseal(end)
+        self._unseal(end if position < self.sealed_end else 0)
         self.bytes += sum(key.size for key in keys) - self.size_between(position, end)
         rows = array("q")
         for _, first, next_, base, base_end, time, size, _ in keys:
@@ -272,7 +272,7 @@ class ChunkIndex:
 
     def sealable(self, kept: int) -> list[ChunkKey]:
         """The chunks to be sealed next, if the first ``kept`` stay as they are; none if there are few."""
-        start = 0 if kept - self.sealed_end < 2 * BLOCK_CHUNKS else self._unsealed_from
+        start = kept if len(self._rows) < 2 * BLOCK_CHUNKS * _WIDTH else self._unsealed_from
         if kept - max(start, self.sealed_end) < 2 * BLOCK_CHUNKS:
             return []
         return [self[position] for position in range(start, start + BLOCK_CHUNKS)]
@@ -302,9 +302,10 @@ class ChunkIndex:
         self._sealed, self._at, self.kind = sealed, len(self._rows) // _WIDTH, head.kind
         self.bytes += sealed.size
 
-    def blocks_through(self, position: int) -> dict[bytes, array[int]]:
-        """The blocks that are to be deleted when chunks before ``position`` are replaced."""
-        return {} if self._sealed is None else self._sealed.loaded(position - self._at)
+    def blocks_through(self, start: int, end: int) -> dict[bytes, array[int]]:
+        """The blocks that are to be deleted when the chunks in that range are replaced."""
+        sealed = self._sealed
+        return {} if sealed is None or start >= self.sealed_end else sealed.loaded(end - self._at)
 
     def blocks_below(self, sequence: int, offset: int) -> dict[bytes, array[int]]:
         """The blocks that are to be deleted with a floor there: those that begin below it."""
@@ -313,10 +314,8 @@ class ChunkIndex:
 
     def unseal_trimmed(self) -> list[bytes]:
         """Have all chunks in memory of the blocks that begin below the floor; their keys."""
-        if self._sealed is None:
-            return []
-        below = self._sealed.beginning_below(self.floor_sequence, self.floor_offset)
-        return self._unseal(self._at + below)
+        sealed, floor = self._sealed, (self.floor_sequence, self.floor_offset)
+        return [] if sealed is None else self._unseal(self._at + sealed.beginning_below(*floor))
 
     def take_sealed(self) -> list[BlockKey]:
         """Forget the chunks that are sealed; their blocks."""
@@ -341,10 +340,12 @@ class ChunkIndex:
 
     def number_at(self, position: int, column: int) -> int:
         """A number of the chunk at ``position``."""
-        sealed = self._sealed
-        if sealed is not None and self._at <= position < self._at + len(sealed):
-            return sealed.row(position - self._at)[column]
-        return self._rows[self._place(position) + column]
+        sealed, at = self._sealed, self._at
+        if sealed is not None and position >= at:
+            if position < at + sealed.chunks:
+                return sealed.row(position - at)[column]
+            position -= sealed.chunks
+        return self._rows[position * _WIDTH + column]
 
     def numbers(self, start: int, stop: int, step: int, column: int) -> Sequence[int]:
         """The numbers of some chunks."""
@@ -367,9 +368,9 @@ class ChunkIndex:
         return (rows[_NEXT - _WIDTH], rows[_END - _WIDTH], rows[_PEAK - _WIDTH]) if rows else None
 
     def _row(self, position: int) -> array[int]:
-        sealed = self._sealed
-        if sealed is not None and self._at <= position < self._at + len(sealed):
-            return sealed.row(position - self._at)
+        sealed, at = self._sealed, self._at
+        if sealed is not None and at <= position < at + sealed.chunks:
+            return sealed.row(position - at)
         place = self._place(position)
         return self._rows[place : place + _WIDTH]
 
@@ -381,17 +382,17 @@ class ChunkIndex:
 
     def _search(self, column: int, number: int, find: Find) -> int:
         """The position that ``find`` says in a column that never falls."""
-        view = memoryview(self._rows)[column::_WIDTH]
+        # No variable has the view: an error of reading a block would keep it, and the array could not grow.
         sealed, at = self._sealed, self._at
         if sealed is None:
-            return find(view, number)
-        position = find(view, number, 0, at)
+            return find(memoryview(self._rows)[column::_WIDTH], number)
+        position = find(memoryview(self._rows)[column::_WIDTH], number, 0, at) if at else 0
         if position < at:
             return position
         position = sealed.search(column, number, find)
         if position < len(sealed):
             return at + position
-        return len(sealed) + find(view, number, at)
+        return len(sealed) + find(memoryview(self._rows)[column::_WIDTH], number, at)
 
     def _unseal(self, end: int) -> list[bytes]:
         """Have all chunks in memory of the blocks that have one before position ``end``; their keys."""

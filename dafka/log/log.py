@@ -239,7 +239,6 @@ class Log:
         growths = grow(self.path, appends, fixed, self._partitions.next_number, self._reader.load, now)
         for growth in growths:
             changes.add_seal(growth.partition, growth.kept)
-        self._blocks.held = changes.unsealed
         if changes.drops:
             states = {
                 (table, str(partition.number)): None
@@ -253,6 +252,7 @@ class Log:
             encoded, rows = encode_values(self.path, values)
         self._round = WriteRound(self._storage, growths, encoded, rows, changes, self._finish)
         self._reader.replaced = self._round.replaced
+        self._blocks.held = changes.unsealed
         return self._round
 
     def _check_writable(self) -> None:
@@ -303,7 +303,7 @@ class Log:
             self._partitions.drop(partition)
         for row in round_.changes.apply(self._garbage, self._blocks.load):
             self._reader.forget(row)
-        self._blocks.held = {}
+        self._blocks.forget_held()
         for growth in round_.growths:
             # Trimmed chunks that had stayed only because they say where the partition ends.
             for gone in drop_trimmed(growth.partition.index, self._garbage):

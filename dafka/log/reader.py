@@ -221,7 +221,10 @@ class Reader:
 
         Whatever is wrong with it, loading it says so.
         """
-        known = partition.index[position]
+        try:
+            known = partition.index[position]
+        except LogError:
+            return None
         if known.size < FILE_BYTES or known.kind != BATCH or known.next - known.first > _FEW_BATCHES:
             return None
         if not StoredBatches.may_open():

@@ -109,7 +109,7 @@ _ROW = 7  # columns of a chunk
 class SealedChunks:
     """The blocks of one partition, first to last; positions are those of chunks, from 0 on."""
 
-    __slots__ = ("_blocks", "_load", "_starts", "kind", "number")
+    __slots__ = ("_blocks", "_load", "_recent", "_starts", "chunks", "kind", "number")
 
     def __init__(self, number: int, kind: int, load: Load) -> None:
         self.number = number
@@ -117,9 +117,12 @@ class SealedChunks:
         self._load = load
         self._blocks = array("q")
         self._starts = array("q", [0])  # the position of each block's first chunk, and that behind the last
+        self._recent = -1, b""  # the block that was read last, and its packed key
+        self.chunks = 0
+        """How many."""
 
     def __len__(self) -> int:
-        return self._starts[-1] - self._starts[0]
+        return self.chunks
 
     @property
     def count(self) -> int:
@@ -161,6 +164,7 @@ class SealedChunks:
                 (key.first, key.next, key.base_offset, key.next_offset, time, peak, key.size, key.chunks)
             )
             self._starts.append(self._starts[-1] + key.chunks)
+            self.chunks += key.chunks
 
     def row(self, position: int) -> array[int]:
         """The columns of a chunk."""
@@ -173,8 +177,10 @@ class SealedChunks:
         block = find(memoryview(self._blocks)[column::_WIDTH], place)
         if block == self.count:
             return len(self)
-        within = find(memoryview(self._rows(block))[column::_ROW], place)
-        return self._starts[block] - self._starts[0] + within
+        start = self._starts[block] - self._starts[0]
+        if column in (_NEXT, _END) and place <= self._blocks[block * _WIDTH + column - 1]:
+            return start  # the block begins there or behind it, and need not be read
+        return start + find(memoryview(self._rows(block))[column::_ROW], place)
 
     def size_between(self, start: int, end: int) -> int:
         """Size of the values from position ``start`` up to ``end``; reads two blocks at most."""
@@ -200,6 +206,8 @@ class SealedChunks:
 
     def beginning_below(self, sequence: int, offset: int) -> int:
         """The position behind the blocks that begin below both."""
+        if sequence <= self._blocks[_FIRST] or offset <= self._blocks[_BASE]:
+            return 0
         blocks = memoryview(self._blocks)
         below = bisect_left(blocks[_FIRST::_WIDTH], sequence), bisect_left(blocks[_BASE::_WIDTH], offset)
         return self._starts[min(below)] - self._starts[0]
@@ -213,6 +221,8 @@ class SealedChunks:
             rows.extend(self._rows(block))
         del self._blocks[: count * _WIDTH]
         del self._starts[:count]
+        self._recent = -1, b""
+        self.chunks = self._starts[-1] - self._starts[0]
         return rows, keys
 
     def find_peaks(self, peak: int | None) -> int:
@@ -233,4 +243,6 @@ class SealedChunks:
         return BlockKey(self.number, first, next_, base, end, time, size, count, self.kind)
 
     def _rows(self, block: int) -> array[int]:
-        return self._load(self._key(block).pack())
+        if self._recent[0] != block:
+            self._recent = block, self._key(block).pack()
+        return self._load(self._recent[1])

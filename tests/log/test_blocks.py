@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from log.messages import ADDRESS, EVERYTHING, batch, chunk_rows, database, numbered
 
-from dafka.log import DamagedError, Log, LogPartition, Trim, compact
+from dafka.log import DamagedError, Log, LogPartition, LogReadError, StoredBatches, Trim, compact
 from dafka.log.chunk import ChunkKey
 from dafka.log.index import ChunkIndex
+from dafka.log.limits import FILE_BYTES
 from dafka.log.verify import verify
 
 BLOCK = 4
@@ -209,3 +210,58 @@ def test_times_in_sealed_chunks_are_found(folder: Path) -> None:
         for number in (0, 7, 15, 29):
             found = [place for place in log.search_timestamp(partition, 1000 * number - 1) if place]
             assert found[0][0] == 400 * number
+
+
+def test_a_block_that_cannot_be_read_does_not_stop_appending(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error, which somebody keeps, has kept a view of the index too: the next round was committed, and
+    could not be noted, so that the one after it stored the same sequence again."""
+
+    def fails(*_: object) -> None:
+        raise LogReadError(str(folder), "disk I/O error")
+
+    with Log(folder) as log:
+        partition = fill(log, 20)
+        with monkeypatch.context() as patch:
+            patch.setattr(log._storage, "get", fails)
+            with pytest.raises(LogReadError) as kept:
+                log.read(partition, 5, count=1, max_bytes=EVERYTHING)
+        fill(log, 3)
+        assert kept.value.path == str(folder)
+        assert everything(log, partition) == numbered(0, 23, LARGE)
+    with Log(folder) as log:
+        assert everything(log, log.partition(b"hello", ADDRESS)) == numbered(0, 23, LARGE)
+
+
+def test_files_that_are_to_be_sent_do_not_stay_open_when_the_next_block_cannot_be_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        for base in range(20):
+            log.write([(partition, [_batch(base, [(b"", bytes(FILE_BYTES))])])])
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        assert partition.index[0].first == 0  # its block is in memory
+        read = log._blocks._read
+
+        def fails(row: bytes) -> None:
+            raise LogReadError(str(folder), "disk I/O error")
+
+        monkeypatch.setattr(log._blocks, "_read", fails)
+        runs, behind = log.read_stored(partition, 0, end=20, max_bytes=EVERYTHING)
+        assert (len(runs), behind) == (BLOCK, BLOCK)
+        monkeypatch.setattr(log._blocks, "_read", read)
+        for run in runs:
+            assert isinstance(run, StoredBatches)
+            run.close()
+    assert StoredBatches.opened == 0
+
+
+def test_blocks_that_are_deleted_leave_memory(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = fill(log, 40)
+        everything(log, partition)
+        log.trim(partition, before_sequence=21)
+        assert len(log._blocks._rows) == 2

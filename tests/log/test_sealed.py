@@ -90,7 +90,7 @@ def test_many_chunks_are_found_by_reading_one_block() -> None:
     assert index.sealed_end == 1000 - BLOCK
     for find, place in ((index.at_sequence, 2), (index.at_offset, 10), (index.at_timestamp, 1)):
         disk.read = 0
-        assert find(500 * place) == 500
+        assert find(501 * place) == 501
         assert disk.read == 1
     disk.read = 0
     assert index.size_between(1, 900) == 8990
@@ -158,7 +158,7 @@ def test_whatever_is_done_a_sealed_index_says_what_one_in_memory_says(seed: int)
                 size=chance.randint(1, 30),
             )
             assert index.find(old) == plain.find(old) == place
-            gone = list(index.blocks_through(place + len(old)))
+            gone = list(index.blocks_through(place, place + len(old)))
             index.replace(place, len(old), [joined])
             for row in gone:
                 del disk.rows[row]
@@ -177,3 +177,29 @@ def test_whatever_is_done_a_sealed_index_says_what_one_in_memory_says(seed: int)
         check(index, plain)
     blocks = sorted(map(BlockKey.unpack, disk.rows))
     assert index.take_sealed() == blocks
+
+
+def test_chunks_behind_all_blocks_are_replaced_without_them() -> None:
+    disk, index, plain = Disk(), ChunkIndex(4), ChunkIndex(4)
+    keys = [key(number, time=number % 3) for number in range(20)]
+    for one in (index, plain):
+        one.extend(keys)
+    disk.seal(index)
+    place = index.sealed_end
+    new = [ChunkKey(4, *keys[place][1:2], keys[place + 1].next, *keys[place][3:4], *keys[place + 1][4:])]
+    assert not index.blocks_through(place, place + 2)
+    for one in (index, plain):
+        one.replace(place, 2, new)
+    assert not disk.read
+    assert index.sealed_end == place
+    assert list(index) == list(plain)
+    assert index.bytes == plain.bytes
+    assert [index.at_timestamp(time) for time in range(4)] == [plain.at_timestamp(time) for time in range(4)]
+
+
+def test_the_place_where_a_block_begins_is_found_without_reading_it() -> None:
+    disk, index = Disk(), ChunkIndex(4)
+    index.extend(key(number) for number in range(20))
+    disk.seal(index)
+    assert (index.at_sequence(8), index.at_sequence(7), index.at_offset(40), index.at_offset(37)) == (4,) * 4
+    assert not disk.read
