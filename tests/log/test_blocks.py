@@ -5,11 +5,22 @@ from __future__ import annotations
 import logging
 import random
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 from log.messages import ADDRESS, EVERYTHING, batch, chunk_rows, database, numbered
 
-from dafka.log import DamagedError, Log, LogPartition, LogReadError, StoredBatches, Trim, compact
+from dafka.log import (
+    DamagedError,
+    Log,
+    LogPartition,
+    LogReadError,
+    LogWriteError,
+    StoredBatches,
+    Trim,
+    compact,
+)
 from dafka.log.chunk import ChunkKey
 from dafka.log.index import ChunkIndex
 from dafka.log.limits import FILE_BYTES
@@ -223,8 +234,8 @@ def test_a_block_that_cannot_be_read_does_not_stop_appending(
 
     with Log(folder) as log:
         partition = fill(log, 20)
-        with monkeypatch.context() as patch:
-            patch.setattr(log._storage, "get", fails)
+        with monkeypatch.context() as patched:
+            patched.setattr(log._storage, "get", fails)
             with pytest.raises(LogReadError) as kept:
                 log.read(partition, 5, count=1, max_bytes=EVERYTHING)
         fill(log, 3)
@@ -265,3 +276,72 @@ def test_blocks_that_are_deleted_leave_memory(folder: Path) -> None:
         everything(log, partition)
         log.trim(partition, before_sequence=21)
         assert len(log._blocks._rows) == 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rounds_and_reads_that_fail_lose_nothing_and_bring_nothing_back(folder: Path, seed: int) -> None:
+    """A commit fails before anything is on the disk, or after all is; somebody keeps errors of reading."""
+    chance = random.Random(seed)
+    kept: list[LogReadError] = []
+    messages: list[tuple[int, bytes]] = []
+    floor = 0
+    log = Log(folder)
+    try:
+        for _ in range(120):
+            partition = log.partition(b"hello", ADDRESS)
+            base = messages[-1][0] + 1 if messages else 0
+            content = _batch(base, [(b"", bytes(chance.choice((10, LARGE, LARGE))))])
+            trims = []
+            if base and chance.random() < 0.2:
+                trims = [Trim(partition, before_offset=chance.randint(floor, min(floor + 4, base)))]
+            fails = chance.choice(("never",) * 4 + ("before", "after"))
+            done = _write(log, [(partition, [content])], trims, fails)
+            if done:
+                messages.append((base, content))
+                floor = trims[0].before_offset if trims else floor
+            if chance.random() < 0.1:
+                kept += _errors_of_reading(log, partition)
+            if (done and fails == "after") or chance.random() < 0.05:
+                log.close()
+                assert not damages(folder)
+                log = Log(folder)
+                partition = log.partition(b"hello", ADDRESS)
+            there = [(base, content) for base, content in messages if base >= floor]
+            found = log.read_offsets(partition, 0, max_bytes=EVERYTHING)
+            assert [(base, content) for base, _, content in found] == there
+            assert partition.index.bytes == sum(key.size for key in partition.index)
+    finally:
+        log.close()
+    assert kept
+    assert not damages(folder)
+
+
+def _write(log: Log, appends: list[tuple[LogPartition, list[bytes]]], trims: list[Trim], fails: str) -> bool:
+    """Whether it is on the disk."""
+    commit = log._storage.commit
+
+    def failing(deleted: Any, stored: Any) -> None:
+        if fails != "before":
+            commit(deleted, stored)
+        if fails != "never":
+            raise LogWriteError(log.path, "disk I/O error")
+
+    with patch.object(log._storage, "commit", failing):
+        if fails == "never":
+            log.write(appends, trims=trims, collect_bytes=2 * LARGE)
+        else:
+            with pytest.raises(LogWriteError):
+                log.write(appends, trims=trims, collect_bytes=2 * LARGE)
+    return fails != "before"
+
+
+def _errors_of_reading(log: Log, partition: LogPartition) -> list[LogReadError]:
+    errors = []
+    log._blocks._rows.clear()
+    with patch.object(log._storage, "get", side_effect=LogReadError(log.path, "disk I/O error")):
+        for offset in range(partition.next_offset):
+            try:
+                log.read_offsets(partition, offset, max_bytes=1)
+            except LogReadError as error:
+                errors.append(error)
+    return errors
