@@ -26,7 +26,7 @@ REPLICA_TAGGED = 15
 NO_SESSION = 0
 INITIAL, FINAL = 0, -1  # session epochs
 
-_READ_COMMITTED = 1
+_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _TWO_INT32 = struct.Struct(">ii")
@@ -46,7 +46,10 @@ Asked = tuple[Place, FetchFrom]
 
 
 class FetchRequest(NamedTuple):
-    """A Fetch request; times in seconds. ``forgotten``: the partitions to remove from the session."""
+    """A Fetch request; times in seconds. ``forgotten``: the partitions to remove from the session.
+
+    ``known_level``: the isolation level is one that there is.
+    """
 
     max_wait: float
     min_bytes: int
@@ -56,6 +59,7 @@ class FetchRequest(NamedTuple):
     session_epoch: int
     partitions: list[Asked]
     forgotten: list[Place]
+    known_level: bool = True
 
 
 @naming_errors("FetchRequest")
@@ -80,7 +84,15 @@ def read_fetch(data: memoryview, position: int, version: int, items: Items) -> F
     # The rest, the rack of the client, is not needed.
     wait = min(max(max_wait, 0) / 1000, MAX_WAIT_SECONDS)
     return FetchRequest(
-        wait, min_bytes, max_bytes, isolation == 1, session_id, session_epoch, partitions, forgotten
+        wait,
+        min_bytes,
+        max_bytes,
+        isolation == _READ_COMMITTED,
+        session_id,
+        session_epoch,
+        partitions,
+        forgotten,
+        isolation in (_READ_UNCOMMITTED, _READ_COMMITTED),
     )
 
 

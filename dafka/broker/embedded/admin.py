@@ -98,6 +98,8 @@ class AdminCalls(AdminInterface):
         }
 
     def _describe_one(self, type_: int, name: str, names: Iterable[str] | None) -> DescribedConfigs:
+        if (type_, name) == (BROKER_LOGGER, str(NODE_ID)):
+            return DescribedConfigs(None, ())
         error, detail = self._resource_error(type_, name)
         if error is not None:
             return DescribedConfigs(error, (), detail)
@@ -148,10 +150,10 @@ class AdminCalls(AdminInterface):
     def _alter_one(
         self, type_: int, name: str, changes: Sequence[ConfigChange], replace: bool, validate_only: bool
     ) -> Outcome:
+        _check_changes(changes)
         error, detail = self._resource_error(type_, name)
         if error is not None:
             return Outcome(error, detail)
-        _check_changes(changes)
         if type_ == ResourceType.TOPIC:
 
             def change(configs: Mapping[str, str]) -> dict[str, str]:

@@ -255,7 +255,8 @@ def _why_not_created(name: str, spec: TopicSpec, error: Error) -> str:
     if error is InvalidTopicError:
         return f"{name!r} cannot be the name of a topic: letters, digits, '.', '_' and '-', 249 at most"
     if error is InvalidPartitionsError:
-        return f"a topic has 1 to {PARTITIONS_PER_TOPIC} partitions, not {spec.partitions}"
+        return f"a topic has partitions, not {spec.partitions}"
     if error is PolicyViolationError:
-        return f"all topics together have {PARTITIONS_KEPT} partitions at most"
+        most = f"a topic has {PARTITIONS_PER_TOPIC} partitions at most, and all together {PARTITIONS_KEPT}"
+        return f"{most}, not {spec.partitions} more"
     return f"topic {name!r} exists"

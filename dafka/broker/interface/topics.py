@@ -85,7 +85,8 @@ class TopicInterface(ABC):
         """Create topics, or with ``validate_only`` only check whether they could be.
 
         Errors: InvalidTopicError,
-        TopicAlreadyExistsError, InvalidPartitionsError, InvalidConfigurationError, KafkaStorageError.
+        TopicAlreadyExistsError, InvalidPartitionsError, InvalidConfigurationError, PolicyViolationError
+        (too many partitions), KafkaStorageError.
         """
 
     @abstractmethod

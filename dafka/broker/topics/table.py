@@ -136,8 +136,10 @@ class TopicTable:
     ) -> Error | None:
         """Create a topic with ``count`` led partitions (-1: the default). The name has been checked."""
         count = self._default_partitions if count == -1 else count
-        if not 0 < count <= PARTITIONS_PER_TOPIC:
+        if count <= 0:
             return InvalidPartitionsError
+        if count > PARTITIONS_PER_TOPIC:
+            return PolicyViolationError
         with self._changing:
             if name in self._topics:
                 return TopicAlreadyExistsError

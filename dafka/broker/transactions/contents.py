@@ -142,7 +142,8 @@ class Contents:
     ) -> dict[TopicPartition, Error | None]:
         generation, member_id, instance_id = member
         by_member = generation >= 0 or member_id != NO_MEMBER or instance_id is not None
-        error: Error | None = None
+        transaction = self._open(*who, group, writes)
+        error = None if isinstance(transaction, Transaction) else transaction
         answers: dict[TopicPartition, Error | None] = {}
         for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
             if error is None and by_member:
@@ -165,11 +166,9 @@ class Contents:
         values: Mapping[str, Any],
         writes: Writes,
     ) -> Error | None:
-        transaction = self._table.own(transactional_id, producer_id, epoch)
+        transaction = self._open(transactional_id, producer_id, epoch, group, writes)
         if not isinstance(transaction, Transaction):
-            return InvalidProducerEpochError if transaction is ProducerFencedError else transaction
-        if transaction.state is not State.ONGOING or group not in transaction.groups:
-            return InvalidTxnStateError if writes is Writes.ANNOUNCED else TransactionAbortableError
+            return transaction
         rows: Rows = {}
         for key, value in values.items():
             rows.update(transaction.offset_row(key, value))
@@ -178,6 +177,17 @@ class Contents:
             self._offsets.hold(values.keys() - transaction.offsets.keys())
             transaction.offsets.update(values)
         return error
+
+    def _open(
+        self, transactional_id: str, producer_id: int, epoch: int, group: str, writes: Writes
+    ) -> Transaction | Error:
+        """The transaction of this producer that has the group, or the error of its offsets."""
+        transaction = self._table.own(transactional_id, producer_id, epoch)
+        if not isinstance(transaction, Transaction):
+            return InvalidProducerEpochError if transaction is ProducerFencedError else transaction
+        if transaction.state is not State.ONGOING or group not in transaction.groups:
+            return InvalidTxnStateError if writes is Writes.ANNOUNCED else TransactionAbortableError
+        return transaction
 
     def _note(self, transaction: Transaction, rows: Rows) -> Error | None:
         """Write partitions or a group that a transaction adds; the first ones begin the transaction."""

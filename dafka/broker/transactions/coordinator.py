@@ -203,7 +203,7 @@ class TransactionCoordinator(TransactionInterface):
     def add_offsets_to_transaction(
         self, transactional_id: str, producer_id: int, epoch: int, group: str
     ) -> Error | None:
-        if not isinstance(group, str) or not group:
+        if not isinstance(group, str):
             return InvalidGroupIdError
         return self.contents.add_group(transactional_id, producer_id, epoch, group)
 
@@ -221,7 +221,10 @@ class TransactionCoordinator(TransactionInterface):
         writes: Writes = Writes.ANNOUNCED,
     ) -> dict[TopicPartition, Error | None]:
         if not isinstance(group, str) or not group:
-            return dict.fromkeys(offsets, InvalidGroupIdError)
+            lost = {key for key in Pace().over(offsets) if self._topics.partition(*key) is None}
+            return {
+                key: UnknownTopicOrPartitionError if key in lost else InvalidGroupIdError for key in offsets
+            }
         if len(offsets) > COMMIT_OFFSETS:
             check_offsets(offsets.values())  # before some are written
         who = transactional_id, producer_id, epoch
@@ -276,6 +279,8 @@ class TransactionCoordinator(TransactionInterface):
         return {name: self._describe(name) for name in Pace().over(transactional_ids)}
 
     def _describe(self, transactional_id: str) -> TransactionDescription:
+        if not transactional_id:
+            return TransactionDescription(InvalidRequestError)
         found = self._table.get(transactional_id)
         if found is None or found.producer_id == NO_PRODUCER_ID:
             return TransactionDescription(TransactionalIdNotFoundError)

@@ -47,7 +47,7 @@ def test_leaders_addresses_have_the_version_and_the_variant_of_a_uuid_v5():
         ("a/b", 1, errors.InvalidTopicError),
         ("u", 0, errors.InvalidPartitionsError),
         ("u", -2, errors.InvalidPartitionsError),
-        ("u", 10**9, errors.InvalidPartitionsError),
+        ("u", 10**9, errors.PolicyViolationError),
         ("u", -1, None),
     ],
 )

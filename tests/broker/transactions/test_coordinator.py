@@ -218,7 +218,17 @@ def test_offsets_are_refused_unless_their_group_was_added(client, producer):
     assert producer.commit_offset(5) is errors.InvalidTxnStateError
     producer.add(("t", 0))
     assert producer.commit_offset(5) is errors.InvalidTxnStateError
-    assert client.call("add_offsets_to_transaction", *producer.who, "") is errors.InvalidGroupIdError
+    assert client.call("add_offsets_to_transaction", "t", 99, 0, "") is errors.InvalidProducerIdMappingError
+    assert client.call("add_offsets_to_transaction", *producer.who, "") is None
+    offsets = {("t", 0): CommittedOffset(5), ("t", 99): CommittedOffset(5)}
+    assert client.call("commit_transaction_offsets", *producer.who, "", offsets) == {
+        ("t", 0): errors.InvalidGroupIdError,  # a group that has offsets has a name
+        ("t", 99): errors.UnknownTopicOrPartitionError,
+    }
+
+
+def test_of_offsets_the_transaction_is_looked_at_before_the_group(client, producer):
+    assert producer.commit_offset(5, generation=3, member_id="gone") is errors.InvalidTxnStateError
 
 
 def test_offsets_of_an_unknown_member_are_refused(client, producer):

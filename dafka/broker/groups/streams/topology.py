@@ -40,7 +40,7 @@ def check_topology(topology: Topology) -> None:
         known = {*subtopology.sources, *subtopology.regexes}
         known.update(topic.name for topic in subtopology.repartition_sources)
         if any(not names <= known for names in subtopology.copartitioned):
-            raise StreamsInvalidTopologyError(
+            raise InvalidRequestError(
                 f"A copartition group names a topic that subtopology {subtopology.name} does not have."
             )
         for topic in internal_of(subtopology):

@@ -130,7 +130,7 @@ def _altered(
 
 def list_config_resources(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """Version 0 lists client metrics only."""
-    kinds = set(request.resource_types or ResourceType)
+    kinds = set(request.resource_types or _LISTED)
     if version_of(request) == 0:
         kinds = {ResourceType.CLIENT_METRICS}
     resource = ListConfigResourcesResponse.ConfigResource
@@ -139,9 +139,11 @@ def list_config_resources(broker: BrokerInterface, request: Any, context: Contex
             throttle_time_ms=0, error_code=error_code(UnsupportedVersionError), config_resources=[]
         )
     found = broker.metadata(None if ResourceType.TOPIC in kinds else ())
-    names = [(name, ResourceType.TOPIC) for name in sorted(found.topics)]
+    names: list[tuple[str, int]] = [(name, ResourceType.TOPIC) for name in sorted(found.topics)]
     if ResourceType.BROKER in kinds:
         names += [(str(node), ResourceType.BROKER) for node, _, _ in found.brokers]
+    if BROKER_LOGGER in kinds:
+        names += [(str(node), BROKER_LOGGER) for node, _, _ in found.brokers]
     names += [(name, ResourceType(kind)) for kind, name in broker.configured() if kind in kinds]
     return ListConfigResourcesResponse(
         throttle_time_ms=0,

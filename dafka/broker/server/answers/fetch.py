@@ -17,7 +17,9 @@ from kafka.errors import (
     FetchSessionTopicIdError,
     InvalidFetchSessionEpochError,
     TopicAuthorizationFailedError,
+    UnknownError,
     UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
     UnsupportedVersionError,
 )
@@ -54,6 +56,14 @@ GATHER_SECONDS = 0.05
 """How long an incremental fetch with fewer records than ``min_bytes`` waits for more of the same partitions
 before it checks the others again."""
 
+_UNREAD = (
+    TopicAuthorizationFailedError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+)
+"""Errors of partitions that are not looked at."""
+
 Room = Callable[[], AbstractContextManager[int]]
 """Grants a response its bytes of batches; they count as used within the ``with`` block."""
 
@@ -78,11 +88,16 @@ def fetch(
     ``rights`` are the client's, None: it may read everything. They are looked at again when they have changed
     while it waited. ``stored``: the batches are for a socket to which files can be sent.
     """
+    if not request.known_level:
+        # As in Kafka, all of it is refused if there is something to read at that level.
+        request = request._replace(max_wait=0.0)
     read = partial(_read, broker, stored=stored and version >= ZSTD)  # before, batches are looked at
     by_id = version >= BY_ID
     if request.session_epoch in (INITIAL, FINAL):
         sessions.close(request.session_id)
         answers = read(request.partitions, request, version, room, rights)
+        if _has_no_level(request, answers):
+            return _without_level(request, version)
         if admits is not None and not admits(_octets(answers)):
             return FetchAnswer(None)
         if request.session_epoch == FINAL:
@@ -98,12 +113,27 @@ def fetch(
         return FetchAnswer(None)
     epoch = session.epoch
     answers = _read_changed(broker, read, session, request, version, room, rights)
+    if _has_no_level(request, answers):
+        session.unread.update(dict.fromkeys(place for place, _ in answers if place in session.asked))
+        return _without_level(request, version)
     if session.epoch != epoch:  # the client has continued its session in another connection
         return FetchAnswer(InvalidFetchSessionEpochError)
     if admits is not None and not admits(_octets(answers)):
         session.unread.update(dict.fromkeys(place for place, _ in answers if place in session.asked))
         return FetchAnswer(None, session.id)
     return FetchAnswer(None, session.id, session.changes(answers))
+
+
+def _has_no_level(request: FetchRequest, answers: Answers) -> bool:
+    """Whether partitions should be read at an isolation level that there is not."""
+    return not request.known_level and any(one.error not in _UNREAD for _, one in Pace().over(answers))
+
+
+def _without_level(request: FetchRequest, version: int) -> FetchAnswer:
+    named = request.partitions if version < BY_ID else []
+    return FetchAnswer(
+        UnknownError, request.session_id, [(place, _refused(UnknownError)) for place, _ in named]
+    )
 
 
 def count(broker: BrokerInterface, answer: FetchAnswer) -> None:
@@ -187,26 +217,27 @@ def _read(
         allowed = _readable(rights, (names.get(t, "") if isinstance(t, UUID) else t for (t, _), _ in asked))
     wanted: dict[TopicPartition, FetchFrom] = {}
     by_id: dict[TopicPartition, Place] = {}
-    answers: Answers = []
+    refused: dict[Place, Fetched] = {}  # once, also what is named again
     for place, from_ in pace.over(asked):
         topic, number = place
         name = topic if isinstance(topic, str) else names.get(topic)
         if name is None:
-            answers.append((place, _refused(UnknownTopicIdError)))
+            refused[place] = _refused(UnknownTopicIdError)
         elif version < OLDEST:
-            answers.append((place, _refused(UnsupportedVersionError)))
+            refused[place] = _refused(UnsupportedVersionError)
         elif allowed is not None and name not in allowed:
-            answers.append((place, _refused(TopicAuthorizationFailedError)))
+            refused[place] = _refused(TopicAuthorizationFailedError)
         else:
             key = name, number
             wanted[key] = from_  # of one that is named twice, the last counts, as in Kafka
             if topic is not name:
                 by_id[key] = place
+    answers: Answers = list(refused.items())
     found = _fetch(broker, request, wanted, room, not answers, stored)
     if rights is not None and rights.version != known:
         allowed = _readable(rights, (topic for topic, _ in found))
-        refused = _refused(TopicAuthorizationFailedError)
-        found = {key: one if key[0] in allowed else refused for key, one in pace.over(found.items())}
+        unread = _refused(TopicAuthorizationFailedError)
+        found = {key: one if key[0] in allowed else unread for key, one in pace.over(found.items())}
     if version < ZSTD:
         found = {key: _without_zstd(one) for key, one in pace.over(found.items())}
     if by_id:

@@ -35,10 +35,11 @@ def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any
     leader_epochs: dict[TopicPartition, int] = {}
     answers: dict[TopicPartition, ListedOffset] = {}
     version = version_of(request)
+    known_level = request.isolation_level in _LEVELS
     for topic in request.topics:
         for one in topic.partitions:
             key = topic.name, one.partition_index
-            if request.isolation_level not in _LEVELS:
+            if not known_level:
                 answers[key] = ListedOffset(UnknownError)
             elif key in wanted or key in answers:
                 wanted.pop(key, None)
@@ -69,15 +70,15 @@ def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any
                     for number, listed in partitions
                 ],
             )
-            for name, partitions in as_asked(
-                [
-                    (topic.name, dict.fromkeys(one.partition_index for one in topic.partitions))
-                    for topic in request.topics
-                ],
-                answers,
-            )
+            for name, partitions in (by_topic(answers).items() if known_level else _refused(request, answers))
         ],
     )
+
+
+def _refused(request: Any, answers: dict[TopicPartition, ListedOffset]) -> Any:
+    """What is refused as a whole is answered as it was asked; otherwise each partition once."""
+    asked = [(topic.name, [one.partition_index for one in topic.partitions]) for topic in request.topics]
+    return as_asked(asked, answers)
 
 
 def offset_for_leader_epoch(broker: BrokerInterface, request: Any, context: Context) -> Any:

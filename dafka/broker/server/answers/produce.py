@@ -96,6 +96,7 @@ def produce(
             for number, key in paced(places.items())
         ]
         for topic, places in paced(asked.items())
+        if places
     }
 
 

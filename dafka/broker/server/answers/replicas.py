@@ -33,7 +33,7 @@ _Reassigned = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 
 def elect_leaders(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """No election is needed: every partition has its only possible leader."""
-    known_type = request.election_type in (None, 0, 1)
+    known_type = request.election_type in (None, 0, 1) or request.topic_partitions == []
     if (
         request.topic_partitions is None and known_type
     ):  # those that need none are left out, and their topics are not
@@ -86,7 +86,7 @@ def alter_partition_reassignments(broker: BrokerInterface, request: Any, context
         responses.append(_Reassigned(name=topic.name, partitions=partitions))
     return AlterPartitionReassignmentsResponse(
         throttle_time_ms=0,
-        allow_replication_factor_change=True,
+        allow_replication_factor_change=request.allow_replication_factor_change,
         error_code=0,
         error_message=None,
         responses=responses,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka.errors import DelegationTokenAuthDisabledError, DelegationTokenRequestNotAllowedError
+from kafka.errors import DelegationTokenAuthDisabledError, DelegationTokenRequestNotAllowedError, UnknownError
 
 from dafka.broker.codec.errors import error_code
 from dafka.broker.codec.messages.delegation_tokens import (
@@ -32,9 +32,13 @@ def _refusal(context: Context) -> int:
 
 
 def create_delegation_token(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    code = _refusal(context)
     kind, _, name = context.principal.partition(":")
+    if request.owner_principal_name and request.owner_principal_type is None:  # half an owner
+        code = error_code(UnknownError)
+        kind, _, name = ANONYMOUS.partition(":")
     return CreateDelegationTokenResponse(
-        error_code=_refusal(context),
+        error_code=code,
         principal_type=kind,
         principal_name=name,
         token_requester_principal_type=kind,

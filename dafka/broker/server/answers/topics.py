@@ -52,11 +52,15 @@ def create_topics(broker: BrokerInterface, request: Any, context: Context) -> An
             outcomes[topic.name] = Outcome(InvalidRequestError, detail)
             continue
         checked = _check(topic, node, exists=found.topics[topic.name].error is None)
+        configs = {config.name: config.value for config in topic.configs or ()}
         if checked.error is not None:
             outcomes[topic.name] = checked
+            if checked.error is InvalidReplicationFactorError and configs:  # settings are looked at first
+                alone = broker.create_topics({topic.name: TopicSpec(1, configs)}, validate_only=True)
+                if alone[topic.name].error is InvalidConfigurationError:
+                    outcomes[topic.name] = alone[topic.name]
             continue
         partitions = len(topic.assignments) if topic.assignments else topic.num_partitions
-        configs = {config.name: config.value for config in topic.configs or ()}
         specs[topic.name] = TopicSpec(partitions, configs)
     if context.mutations is not None:
         outcomes.update(_beyond_quota(broker, specs, context.mutations, strict=version_of(request) >= 6))
@@ -173,6 +177,8 @@ def delete_topics(broker: BrokerInterface, request: Any, context: Context) -> An
         asked = [(name, None) for name in request.topic_names]
     else:
         asked = [(topic.name, topic.topic_id) for topic in request.topics]
+    unclear = [one for one in asked if (one[0] is None) == (one[1] in (None, NO_UUID))]
+    asked = [one for one in asked if one not in unclear]
     by_id = topic_names(broker, [topic_id for name, topic_id in asked if name is None])
     names = [by_id.get(topic_id or NO_UUID) if name is None else name for name, topic_id in asked]
     twice = {name for name, count in Counter(filter(None, names)).items() if count > 1}
@@ -188,7 +194,15 @@ def delete_topics(broker: BrokerInterface, request: Any, context: Context) -> An
     found = dict.fromkeys(name for name in names if name is not None and name not in {*outcomes, *twice})
     outcomes.update(broker.delete_topics(found))
     outcomes.update(dict.fromkeys(twice, Outcome(InvalidRequestError, "Duplicate topic name.")))
-    responses = []
+    responses = [
+        DeleteTopicsResponse.DeletableTopicResult(
+            name=name,
+            topic_id=topic_id or NO_UUID,
+            error_code=error_code(InvalidRequestError),
+            error_message="A topic has either a name or an id in a request.",
+        )
+        for name, topic_id in unclear
+    ]
     for name, (_, topic_id) in dict.fromkeys(zip(names, asked, strict=True)):
         error = UnknownTopicIdError if name is None else outcomes[name].error
         responses.append(

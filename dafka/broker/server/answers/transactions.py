@@ -10,6 +10,7 @@ from kafka.errors import (
     InvalidProducerEpochError,
     InvalidRequestError,
     ProducerFencedError,
+    UnknownTopicOrPartitionError,
     UnsupportedVersionError,
 )
 from kafka.protocol.admin.transactions import (
@@ -90,7 +91,7 @@ def add_partitions_to_txn(broker: BrokerInterface, request: Any, context: Contex
             results_by_transaction=[
                 AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
                     transactional_id=one.transactional_id,
-                    topic_results=_added(_add(broker, one), request, one.topics),
+                    topic_results=_added(_add(broker, one), request, one.topics, one.verify_only),
                 )
                 for one in request.transactions
             ],
@@ -114,7 +115,19 @@ def _add(broker: BrokerInterface, one: Any) -> dict[TopicPartition, Error | None
     )
 
 
-def _added(errors: Mapping[TopicPartition, Error | None], request: Any, topics: Sequence[Any]) -> list[Any]:
+def _added(
+    errors: Mapping[TopicPartition, Error | None],
+    request: Any,
+    topics: Sequence[Any],
+    verify_only: bool = False,
+) -> list[Any]:
+    """As in Kafka, each partition once if they are looked at one by one, otherwise as it was asked."""
+    single = verify_only or UnknownTopicOrPartitionError in errors.values()
+    found = (
+        by_topic(errors).items()
+        if single
+        else as_asked([(topic.name, topic.partitions) for topic in topics], errors)
+    )
     return [
         _Added(
             name=name,
@@ -125,7 +138,7 @@ def _added(errors: Mapping[TopicPartition, Error | None], request: Any, topics: 
                 for number, error in partitions
             ],
         )
-        for name, partitions in as_asked([(topic.name, topic.partitions) for topic in topics], errors)
+        for name, partitions in found
     ]
 
 

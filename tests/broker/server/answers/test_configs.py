@@ -12,4 +12,8 @@ from kafka.protocol.admin import (
 def test_resources_with_a_configuration_are_listed(client: Client):
     client.create("topic")
     found = answered(client, ListConfigResourcesRequest(resource_types=[])).config_resources
-    assert [(one.resource_name, one.resource_type) for one in found] == [("topic", 2), ("0", 4)]
+    assert [(one.resource_name, one.resource_type) for one in found] == [
+        ("topic", 2),
+        ("0", 4),
+        ("0", 8),
+    ]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from broker.clients import Client, batch
@@ -13,6 +14,7 @@ from broker.server.client import WireClient
 from broker.server.samples import fetch, produce
 from kafka.protocol.admin import (
     AlterClientQuotasRequest,
+    AlterPartitionReassignmentsRequest,
     CreateAclsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -24,14 +26,17 @@ from kafka.protocol.admin import (
     DescribeTransactionsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
+    ListConfigResourcesRequest,
 )
 from kafka.protocol.consumer import (
     ListOffsetsRequest,
+    OffsetDeleteRequest,
     OffsetFetchRequest,
     OffsetForLeaderEpochRequest,
 )
-from kafka.protocol.producer import InitProducerIdRequest
+from kafka.protocol.producer import AddPartitionsToTxnRequest, InitProducerIdRequest
 
+from dafka.broker.interface.broker import CommittedOffset
 from dafka.broker.server.answers.naming import REPEATED
 
 INVALID_REQUEST = 42
@@ -120,13 +125,22 @@ def test_offsets_are_listed_once_and_none_at_a_level_that_there_is_not(wire: Wir
         request = ListOffsetsRequest(
             replica_id=-1, isolation_level=level, topics=[topic(name="topic", partitions=list(partitions))]
         )
-        ((_, answered),) = [(each.name, each.partitions) for each in wire.ask(request, 6).topics]
-        return [(each.partition_index, each.error_code) for each in answered]
+        found = wire.ask(request, 6).topics
+        return [(each.partition_index, each.error_code) for topic in found for each in topic.partitions]
 
     assert asked(0, one) == [(0, 0)]
     assert asked(0, one, one) == [(0, INVALID_REQUEST)]
     assert asked(2, one) == [(0, -1)]
-    assert asked(0) == []
+    twice = [
+        topic(name=name, partitions=some) for name, some in (("topic", [one]), ("topic", []), ("no", [one]))
+    ]
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=twice)
+    assert [(each.name, len(each.partitions)) for each in wire.ask(request, 6).topics] == [
+        ("topic", 1),
+        ("no", 1),
+    ]
+    request.isolation_level = 2  # all of it is refused, as it was asked
+    assert [each.name for each in wire.ask(request, 6).topics] == ["topic", "topic", "no"]
 
 
 def test_ends_of_an_epoch_that_is_not_said_are_not_known(wire: WireClient) -> None:
@@ -146,6 +160,126 @@ def test_a_partition_that_is_fetched_twice_is_read_once(wire: WireClient) -> Non
     assert [(one.partition_index, one.error_code, bool(one.records)) for one in topic.partitions] == [
         (0, 0, True)
     ]
+
+
+def test_an_unknown_partition_that_is_fetched_twice_is_answered_once(wire: WireClient) -> None:
+    request = fetch("topic", 0)
+    request.topics[0].topic_id = UUID(int=5)
+    request.topics[0].partitions *= 2
+    (topic,) = wire.ask(request, 13).responses
+    assert [(one.partition_index, one.error_code) for one in topic.partitions] == [(0, 100)]
+
+
+def test_nothing_is_fetched_at_a_level_that_there_is_not(wire: WireClient) -> None:
+    wire.ask(produce("topic", batch(b"value")), 9)
+    request = fetch("topic", 0)
+    request.isolation_level = 2
+    answer = wire.ask(request, 12)
+    (partition,) = answer.responses[0].partitions
+    assert (answer.error_code, partition.error_code, bool(partition.records)) == (-1, -1, False)
+    request.topics[0].topic = "missing"
+    answer = wire.ask(request, 12)
+    assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 3)
+
+
+def test_of_a_session_nothing_is_lost_by_a_fetch_at_no_level(wire: WireClient) -> None:
+    request = fetch("topic", 0)
+    request.session_epoch = 0
+    request.max_wait_ms = 0
+    begun = wire.ask(request, 12)
+    wire.ask(produce("topic", batch(b"value")), 9)
+    request.session_id, request.session_epoch, request.topics = begun.session_id, 1, []
+    request.isolation_level = 2
+    assert wire.ask(request, 12).error_code == -1
+    request.session_epoch, request.isolation_level = 2, 0
+    (topic,) = wire.ask(request, 12).responses
+    assert topic.partitions[0].records
+
+
+def test_offsets_that_are_deleted_twice_are_answered_twice_in_one_topic(
+    wire: WireClient, client: Client
+) -> None:
+    topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    one = topic(name="no", partitions=[topic.OffsetDeleteRequestPartition(partition_index=9)])
+    client.call("commit_offsets", "g", {("topic", 0): CommittedOffset(1)})
+    (answered,) = wire.ask(OffsetDeleteRequest(group_id="g", topics=[one, one]), 0).topics
+    assert [(each.partition_index, each.error_code) for each in answered.partitions] == [(9, 3)] * 2
+
+
+def test_a_topic_without_partitions_is_not_in_what_was_produced(wire: WireClient) -> None:
+    request = produce("topic", batch(b"value"))
+    request.topic_data[0].partition_data = []
+    assert wire.ask(request, 9).responses == []
+
+
+def test_a_partition_that_is_added_twice_is_answered_once_if_it_is_not_there(wire: WireClient) -> None:
+    topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+
+    def added(number: int) -> list[tuple[int, int]]:
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="t",
+            v3_and_below_producer_id=9,
+            v3_and_below_producer_epoch=0,
+            v3_and_below_topics=[topic(name="topic", partitions=[number, number])],
+        )
+        (found,) = wire.ask(request, 3).results_by_topic_v3_and_below
+        return [(one.partition_index, one.partition_error_code) for one in found.results_by_partition]
+
+    assert added(9) == [(9, 3)]
+    assert added(1) == [(1, 49)] * 2
+
+
+def test_a_topic_is_deleted_by_its_name_or_its_id(wire: WireClient, client: Client) -> None:
+    state = DeleteTopicsRequest.DeleteTopicState
+    both = state(name="topic", topic_id=UUID(int=9))
+    neither = state(name=None, topic_id=UUID(int=0))
+    request = DeleteTopicsRequest(topics=[both, both, neither], topic_names=[], timeout_ms=1000)
+    found = wire.ask(request, 6).responses
+    assert [(one.name, one.error_code) for one in found] == [("topic", 42), ("topic", 42), (None, 42)]
+    assert client.call("metadata", ["topic"]).topics["topic"].error is None
+
+
+def test_a_transaction_without_a_name_is_not_described(wire: WireClient) -> None:
+    (one,) = wire.ask(DescribeTransactionsRequest(transactional_ids=[""]), 0).transaction_states
+    assert one.error_code == INVALID_REQUEST
+
+
+def test_more_partitions_than_a_topic_may_have_are_against_a_policy(wire: WireClient) -> None:
+    asked = [creatable("new", 2**31 - 1)]
+    answer = wire.ask(CreateTopicsRequest(topics=asked, timeout_ms=1000, validate_only=False), 7)
+    assert codes(answer.topics) == [("new", 44)]
+
+
+def test_of_a_new_topic_settings_are_looked_at_before_replicas(wire: WireClient) -> None:
+    asked = [creatable("new", 1, -2, **{"retention.ms": "abc"})]
+    answer = wire.ask(CreateTopicsRequest(topics=asked, timeout_ms=1000, validate_only=False), 7)
+    assert codes(answer.topics) == [("new", 40)]
+
+
+def test_what_a_reassignment_may_change_is_told_as_it_was_asked(wire: WireClient) -> None:
+    for may in (True, False):
+        request = AlterPartitionReassignmentsRequest(
+            timeout_ms=1000, allow_replication_factor_change=may, topics=[]
+        )
+        assert wire.ask(request, 1).allow_replication_factor_change is may
+
+
+def test_loggers_are_listed_and_have_no_settings(wire: WireClient) -> None:
+    listed = wire.ask(ListConfigResourcesRequest(resource_types=[]), 1).config_resources
+    (name,) = [one.resource_name for one in listed if one.resource_type == 8]
+    asked = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=8, resource_name=name, configuration_keys=None
+    )
+    (found,) = wire.ask(DescribeConfigsRequest(resources=[asked]), 4).results
+    assert (found.error_code, found.configs) == (0, [])
+
+
+def test_of_changed_settings_those_that_are_there_twice_are_looked_at_first(wire: WireClient) -> None:
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    change = resource.AlterableConfig(name="retention.ms", config_operation=0, value="5")
+    asked = resource(resource_type=2, resource_name="..", configs=[change, change])
+    answer = wire.ask(IncrementalAlterConfigsRequest(resources=[asked], validate_only=False), 1)
+    assert [one.error_code for one in answer.responses] == [INVALID_REQUEST]
 
 
 def test_what_is_described_twice_is_answered_twice(wire: WireClient) -> None:
@@ -174,6 +308,8 @@ def test_elections_of_everything_name_all_topics_and_of_an_unknown_kind_nothing(
     results = elect(0).replica_election_results
     assert {one.topic: one.partition_result for one in results} == {"topic": [], "other": []}
     assert (elect(2).error_code, elect(2).replica_election_results) == (INVALID_REQUEST, [])
+    nothing = ElectLeadersRequest(election_type=-1, topic_partitions=[], timeout_ms=1000)
+    assert wire.ask(nothing, 2).error_code == 0  # there is nothing to be elected
 
 
 def test_half_an_identity_of_a_producer_is_refused(wire: WireClient) -> None:

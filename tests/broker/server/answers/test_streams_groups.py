@@ -8,14 +8,13 @@ import pytest
 from broker.clients import Client
 from broker.server.client import WireClient
 from broker.server.samples import STREAMS, streams_heartbeat
-from kafka.errors import GroupIdNotFoundError
+from kafka.errors import GroupIdNotFoundError, InvalidRequestError
 
 from dafka.broker.codec.messages.streams_group import (
     StreamsGroupDescribeRequest,
     StreamsGroupHeartbeatRequest,
 )
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
-from dafka.broker.interface.streams_groups import StreamsInvalidTopologyError
 
 Sub = StreamsGroupHeartbeatRequest.Topology.Subtopology
 
@@ -65,4 +64,4 @@ def test_a_copartition_group_of_other_topics_is_refused(wire: WireClient, topic:
     one.copartition_groups = [
         Sub.CopartitionGroup(source_topics=[3], source_topic_regex=[], repartition_source_topics=[])
     ]
-    assert wire.ask(request, 0).error_code == StreamsInvalidTopologyError.errno
+    assert wire.ask(request, 0).error_code == InvalidRequestError.errno

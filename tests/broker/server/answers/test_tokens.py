@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from broker.clients import Client
-from kafka.errors import DelegationTokenAuthDisabledError, DelegationTokenRequestNotAllowedError
+from kafka.errors import DelegationTokenAuthDisabledError, DelegationTokenRequestNotAllowedError, UnknownError
 
 from dafka.broker.codec.messages.delegation_tokens import (
     CreateDelegationTokenRequest,
@@ -41,3 +41,11 @@ def test_the_answer_names_who_has_asked(client: Client):
     found = client.connection.hub.run(answer, client.core, REQUESTS[0], alice)
     assert (found.principal_type, found.principal_name) == ("User", "alice")
     assert (found.token_requester_principal_name, found.token_id, found.hmac) == ("alice", "", b"")
+
+
+def test_half_an_owner_is_an_unexpected_error(client: Client):
+    request = CreateDelegationTokenRequest(
+        owner_principal_type=None, owner_principal_name="bob", renewers=[], max_lifetime_ms=-1
+    )
+    found = client.connection.hub.run(answer, client.core, request, Context(principal="User:alice"))
+    assert (found.error_code, found.principal_name) == (UnknownError.errno, "ANONYMOUS")
