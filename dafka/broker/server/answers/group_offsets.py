@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from kafka.errors import (
     GroupIdNotFoundError,
@@ -20,11 +20,9 @@ from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetDeleteResp
 from dafka.broker.codec.errors import error_code
 from dafka.broker.codec.limits import INLINE_ITEMS
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error, TopicPartition
-from dafka.broker.server.answers.naming import as_asked, as_named, by_topic, topic_names, version_of
+from dafka.broker.server.answers.naming import as_asked, as_named, by_topic, in_one, topic_names, version_of
 from dafka.broker.server.context import Context
 from dafka.hub.worker import REQUESTS
-
-T = TypeVar("T")
 
 BY_MEMBERS = 9  # the first version of OffsetCommit and OffsetFetch for members of the newer groups
 BY_ID = 10  # the first version of OffsetCommit and OffsetFetch with topic ids instead of names
@@ -227,14 +225,6 @@ def _with_ids(broker: BrokerInterface, topics: list[Any], asked: Any, names: dic
 _NO_PARTITION = ("", 0)  # of no topic: it asks whether the group is there
 
 
-def _in_one(topics: Iterable[tuple[str, list[T]]]) -> dict[str, list[T]]:
-    """Topics with all their partitions, also of those that are named again."""
-    merged: dict[str, list[T]] = {}
-    for name, partitions in topics:
-        merged.setdefault(name, []).extend(partitions)
-    return merged
-
-
 def offset_delete(broker: BrokerInterface, request: Any, context: Context) -> Any:
     asked = [(topic.name, [one.partition_index for one in topic.partitions]) for topic in request.topics]
     wanted = list(dict.fromkeys((name, number) for name, numbers in asked for number in numbers))
@@ -255,6 +245,6 @@ def offset_delete(broker: BrokerInterface, request: Any, context: Context) -> An
                     for number, error in partitions
                 ],
             )
-            for name, partitions in (_in_one(as_asked(asked, errors)).items() if wanted else ())
+            for name, partitions in (in_one(as_asked(asked, errors)).items() if wanted else ())
         ],
     )

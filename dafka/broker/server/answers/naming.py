@@ -78,6 +78,14 @@ def as_asked(
         yield topic, [(number, answers[topic, number]) for number in some]
 
 
+def in_one(topics: Iterable[tuple[str, list[T]]]) -> dict[str, list[T]]:
+    """Topics with all their partitions, also of those that are named again."""
+    merged: dict[str, list[T]] = {}
+    for name, partitions in topics:
+        merged.setdefault(name, []).extend(partitions)
+    return merged
+
+
 def topic_fields(
     topic: TopicMetadata,
     partition_class: Any,

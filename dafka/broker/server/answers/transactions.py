@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kafka.errors import (
@@ -31,7 +31,7 @@ from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.groups.patterns import InvalidRegularExpressionError, matching
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error, TopicPartition
 from dafka.broker.interface.transactions import ListedTransaction, Writes
-from dafka.broker.server.answers.naming import as_asked, as_named, by_topic, version_of
+from dafka.broker.server.answers.naming import as_asked, as_named, by_topic, in_one, version_of
 from dafka.broker.server.context import Context
 
 log = logging.getLogger(__name__)
@@ -213,6 +213,10 @@ def txn_offset_commit(broker: BrokerInterface, request: Any, context: Context) -
         instance_id=request.group_instance_id,
         writes=_writes(version_of(request)),
     )
+    asked = [(topic.name, [one.partition_index for one in topic.partitions]) for topic in request.topics]
+    found: Iterable[tuple[str, list[tuple[int, Error | None]]]] = as_asked(asked, errors)
+    if UnknownTopicOrPartitionError in errors.values():  # as in Kafka, what is not there comes by topic
+        found = in_one(found).items()
     return TxnOffsetCommitResponse(
         throttle_time_ms=0,
         topics=[
@@ -225,10 +229,7 @@ def txn_offset_commit(broker: BrokerInterface, request: Any, context: Context) -
                     for number, error in partitions
                 ],
             )
-            for name, partitions in as_asked(
-                [(topic.name, [one.partition_index for one in topic.partitions]) for topic in request.topics],
-                errors,
-            )
+            for name, partitions in found
             if partitions
         ],
     )

@@ -34,7 +34,7 @@ from kafka.protocol.consumer import (
     OffsetFetchRequest,
     OffsetForLeaderEpochRequest,
 )
-from kafka.protocol.producer import AddPartitionsToTxnRequest, InitProducerIdRequest
+from kafka.protocol.producer import AddPartitionsToTxnRequest, InitProducerIdRequest, TxnOffsetCommitRequest
 
 from dafka.broker.interface.broker import CommittedOffset
 from dafka.broker.server.answers.naming import REPEATED
@@ -204,6 +204,29 @@ def test_offsets_that_are_deleted_twice_are_answered_twice_in_one_topic(
     client.call("commit_offsets", "g", {("topic", 0): CommittedOffset(1)})
     (answered,) = wire.ask(OffsetDeleteRequest(group_id="g", topics=[one, one]), 0).topics
     assert [(each.partition_index, each.error_code) for each in answered.partitions] == [(9, 3)] * 2
+
+
+def test_offsets_of_a_transaction_for_what_is_not_there_are_in_one_topic(wire: WireClient) -> None:
+    topic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+
+    def committed(number: int) -> list[list[int]]:
+        partition = topic.TxnOffsetCommitRequestPartition(
+            partition_index=number, committed_offset=1, committed_leader_epoch=-1, committed_metadata=None
+        )
+        request = TxnOffsetCommitRequest(
+            transactional_id="t",
+            group_id="g",
+            producer_id=9,
+            producer_epoch=0,
+            generation_id=-1,
+            member_id="",
+            group_instance_id=None,
+            topics=[topic(name="topic", partitions=[partition])] * 2,
+        )
+        return [[one.error_code for one in each.partitions] for each in wire.ask(request, 3).topics]
+
+    assert committed(9) == [[3, 3]]
+    assert committed(0) == [[49], [49]]
 
 
 def test_a_topic_without_partitions_is_not_in_what_was_produced(wire: WireClient) -> None:
