@@ -5,7 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from kafka.errors import InvalidUpdateVersionError, UnknownTopicOrPartitionError, UnsupportedEndpointTypeError
+from kafka.errors import (
+    InvalidUpdateVersionError,
+    MismatchedEndpointTypeError,
+    UnknownTopicOrPartitionError,
+    UnsupportedEndpointTypeError,
+)
 from kafka.protocol.admin.cluster import (
     DescribeClusterResponse,
     DescribeQuorumResponse,
@@ -22,19 +27,25 @@ from dafka.broker.server.context import Context
 _QUORUM = "__cluster_metadata"
 _FAILED = "The update failed for all features since the following feature had an error:"
 
+_BROKERS, _CONTROLLERS = 1, 2  # endpoint types
+
 _Quorum = DescribeQuorumResponse.TopicData
 
 
 def describe_cluster(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """The brokers. Controllers (endpoint type 2) have no addresses of their own."""
-    error = None if request.endpoint_type == 1 else UnsupportedEndpointTypeError
+    """The brokers. Controllers have no addresses of their own."""
+    error: Error | None = None
+    if request.endpoint_type == _CONTROLLERS:
+        error = MismatchedEndpointTypeError  # a controller is to be asked for them
+    elif request.endpoint_type != _BROKERS:
+        error = UnsupportedEndpointTypeError
     found = broker.metadata(())
     node = DescribeClusterResponse.DescribeClusterBroker
     return DescribeClusterResponse(
         throttle_time_ms=0,
         error_code=error_code(error),
         error_message=error_message(error),
-        endpoint_type=1,
+        endpoint_type=_BROKERS,
         cluster_id=found.cluster_id,
         controller_id=found.controller_id,
         brokers=[
