@@ -155,7 +155,7 @@ def opened(bootstrap_server: str, login: dict[str, Any]) -> Iterator[Connection]
         raise click.ClickException(str(error.args[0])) from error
     except KafkaTimeoutError as error:
         raise click.ClickException(
-            f"no broker answers within {PATIENCE:g} s: {error.__cause__ or error}"
+            f"no broker answers within {PATIENCE:g} s at {bootstrap_server}: {error.__cause__ or error}"
         ) from error
     try:
         yield connection

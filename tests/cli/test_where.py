@@ -22,7 +22,7 @@ def invoked(*arguments: str) -> str:
 def test_a_broker_that_is_not_there_is_one_line(command, monkeypatch):
     monkeypatch.setattr(where, "PATIENCE", 0.2)
     (said,) = invoked(*command, "--bootstrap-server", "127.0.0.1:1").splitlines()
-    assert said.startswith("Error: no broker answers within 0.2 s: ")
+    assert said.startswith("Error: no broker answers within 0.2 s at 127.0.0.1:1: ")
 
 
 def test_a_folder_with_a_wrong_name_is_not_made(tmp_path):
@@ -39,7 +39,7 @@ def test_silence_is_told_before_the_time_is_over(monkeypatch):
     monkeypatch.setattr(silence, "SILENCE", 0.01)
     waiting, said = invoked("kafka", "topics", "list", "-b", "127.0.0.1:1").splitlines()
     assert waiting.startswith("no answer from 127.0.0.1:1 yet; trying until ") and "0.5 s in all" in waiting
-    assert said.startswith("Error: no broker answers within 0.5 s: ")
+    assert said.startswith("Error: no broker answers within 0.5 s at 127.0.0.1:1: ")
 
 
 def test_what_a_broker_refuses_is_one_line(tmp_path):
