@@ -29,8 +29,8 @@ Outcomes = dict[str, str]
 _LEFT_OUT = [
     (r"127\.0\.0\.1:\d+", "HOST"),
     (rf"(?:/tmp|{re.escape(tempfile.gettempdir())})/[\w./-]+", "FOLDER"),
-    # Some ids have letters only, as names have; the last one of 16 octets in base64 is one of four. (Kafka's own
-    # ids begin with zeros, and stay.)
+    # Some ids have letters only, as names have; the last one of 16 octets in base64 is one of four.
+    # Those that are Kafka's own begin with zeros, and stay.
     (r"(?<![\w.-])(?:(?=[\w-]*[\d_-])[\w-]{22}|(?!A{10})[A-Za-z]{21}[AQgw])(?![\w.-])", "ID"),
     (r"\w{8}-\w{4}-\w{4}-\w{4}-\w{12}", "UUID"),
     (r"\b\d{13}\b", "TIME"),
