@@ -88,9 +88,8 @@ class TurnGauge:
         taken = now - self._began
         if taken > self._now:
             self._now = taken
-        taken = self._cpu() - self._began_cpu
-        if taken > self._now_cpu:
-            self._now_cpu = taken
+        # The two clocks are read one after the other, and the system slews only one of them.
+        self._now_cpu = max(self._now_cpu, min(self._cpu() - self._began_cpu, taken))
         if now - self._window > limits.TURN_WINDOW:
             self._window = now
             self._before, self._before_cpu = self._now, self._now_cpu

@@ -148,6 +148,24 @@ def test_the_longest_turn_is_told_for_one_window_to_two(monkeypatch):
     assert gauge.longest == gauge.longest_cpu == 0.0
 
 
+def test_a_turn_takes_no_more_processor_time_than_time(monkeypatch):
+    class Watcher:
+        def start(self, callback):
+            self.callback = callback
+
+    class Loop:
+        def watcher(self, **_):
+            return Watcher()
+
+        check = prepare = watcher
+
+    clock, cpu = iter([0.0, 1.0, 3.0, 4.0]), iter([0.0, 2.0 + 1e-6])
+    gauge = TurnGauge(Loop(), lambda: next(clock), lambda: next(cpu))
+    gauge._check.callback()
+    gauge._prepare.callback()
+    assert (gauge.longest, gauge.longest_cpu) == (2.0, 2.0)
+
+
 def test_a_broker_tells_it_in_its_metrics():
     with Broker() as broker:
         get_hub().run(burn, 0.05)
