@@ -89,7 +89,7 @@ def test_output_that_cannot_be_written_is_an_error_at_its_end():
     assert "No space left on device" in done.stderr
 
 
-def test_what_it_has_left_in_buffers_of_files_and_sockets_is_written_at_its_end(tmp_path):
+def test_buffers_of_files_and_sockets_are_written_at_its_end(tmp_path):
     program = (
         "import sys, zmq; file = open(sys.argv[1], 'w'); file.write('in a buffer'); "
         "socket = zmq.Context.instance().socket(zmq.PUSH); "

@@ -106,7 +106,7 @@ def test_the_tests_of_a_worker_that_dies_are_run_by_the_others(scheduling, worke
     assert Counter(test for one in workers for test in one.ran) == Counter(COLLECTED)
 
 
-def test_what_has_ended_is_forgotten(scheduling, workers):
+def test_ended_tests_are_forgotten(scheduling, workers):
     run(scheduling, workers, 0)
     assert all(units == {} for units in scheduling.assigned_work.values())
 

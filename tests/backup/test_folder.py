@@ -35,7 +35,7 @@ from dafka.log import Log, LogError, NotALogError
 from dafka.log.limits import FILE_BYTES, LAYOUT
 
 
-def test_what_is_restored_is_what_was_there_octet_by_octet(data: str, folder: str, tmp_path: Path) -> None:
+def test_a_restored_log_equals_the_original_octet_by_octet(data: str, folder: str, tmp_path: Path) -> None:
     made = create(data, folder)
     assert (made.partitions, len(made.values), made.source) == (1, 2, data)
     restored = tmp_path / "deep" / "new"
@@ -97,7 +97,7 @@ def rot(path: Path) -> None:
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def test_what_has_become_damaged_in_the_folder_is_told_and_copied_again(data: str, folder: str) -> None:
+def test_damaged_files_of_the_folder_are_told_and_copied_again(data: str, folder: str) -> None:
     made = create(data, folder)
     values = [Path(folder) / "values" / name for name, _, _ in made.values]
     for path in [*values, *(Path(folder) / "blocks").iterdir()]:
@@ -111,7 +111,7 @@ def test_what_has_become_damaged_in_the_folder_is_told_and_copied_again(data: st
     assert found == [] and second.damaged == []
 
 
-def test_what_the_disk_cannot_read_any_more_is_copied_again(
+def test_files_the_disk_cannot_read_any_more_are_copied_again(
     data: str, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = create(data, folder)
@@ -181,7 +181,7 @@ def test_damage_that_was_there_before_is_told_by_each_backup(data: str, folder: 
     assert damages(folder) == []
 
 
-def test_what_old_backups_alone_had_is_deleted_with_them(data: str, folder: str, tmp_path: Path) -> None:
+def test_files_of_old_backups_alone_are_deleted_with_them(data: str, folder: str, tmp_path: Path) -> None:
     first = create(data, folder)
     drop(data, b"one")
     append(data, b"two", 1)
@@ -206,7 +206,7 @@ def test_nothing_is_deleted_while_a_backup_that_stays_cannot_be_read(data: str, 
     assert len(Repository(folder).names()) == 2
 
 
-def test_what_cannot_be_deleted_is_named_and_the_next_call_goes_on(
+def test_files_that_cannot_be_deleted_are_named_and_the_next_call_goes_on(
     data: str, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(data, folder)
@@ -234,7 +234,7 @@ def test_one_process_writes_to_a_folder_of_backups(data: str, folder: str) -> No
         create(data, folder)
 
 
-def test_what_a_killed_process_leaves_is_cleared(data: str, folder: str) -> None:
+def test_leftovers_of_a_killed_process_are_cleared(data: str, folder: str) -> None:
     create(data, folder)
     for place in ("unfinished/value", "blocks/20200101T000000Z.pack"):
         (Path(folder) / place).write_bytes(b"half")

@@ -40,7 +40,7 @@ def test_a_restore_overwrites_nothing(data: str, folder: str, tmp_path: Path, th
     assert not os.path.exists(str(target) + SUFFIX)
 
 
-def test_what_comes_to_the_place_of_a_restore_meanwhile_stays(
+def test_files_that_appear_at_the_target_of_a_restore_stay(
     data: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(data, folder)
@@ -127,9 +127,7 @@ def test_two_restores_to_one_place_do_not_meet(data: str, folder: str, tmp_path:
     lock.release()
 
 
-def test_what_a_restore_needs_for_its_work_is_not_taken_from_anybody(
-    data: str, folder: str, tmp_path: Path
-) -> None:
+def test_a_restore_takes_no_working_folder_from_anybody(data: str, folder: str, tmp_path: Path) -> None:
     create(data, folder)
     work = tmp_path / ("target" + SUFFIX)
     work.mkdir()

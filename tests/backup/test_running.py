@@ -67,7 +67,7 @@ class Said:
 
 @pytest.mark.timeout(300 + 30 * BACKUPS)
 @pytest.mark.parametrize("durability", ["process", "power"])
-def test_what_was_acknowledged_before_is_in_a_backup_of_a_broker_that_is_written_to(
+def test_everything_acknowledged_before_is_in_a_backup_of_a_broker_that_is_written_to(
     tmp_path: Path, durability: str
 ) -> None:
     """Records, transactions, committed offsets, retention, compaction and deleted topics, one by one."""

@@ -107,7 +107,7 @@ def test_listeners_that_cannot_be_are_refused_by_name(listen, advertised, messag
         ("SASL_PLAINTEXT://192.0.2.1:0", "takes passwords and tokens"),
     ],
 )
-def test_what_an_open_listener_exposes_is_one_warning(listen, words, caplog):
+def test_one_warning_names_everything_an_open_listener_exposes(listen, words, caplog):
     (one,) = parse_listeners(listen, None)
     with caplog.at_level(logging.WARNING):
         warn_if_open(one, "192.0.2.1", 9092)
@@ -116,7 +116,7 @@ def test_what_an_open_listener_exposes_is_one_warning(listen, words, caplog):
     assert words is None or words in said[0]
 
 
-def test_where_access_control_lists_count_everybody_is_anonymous(caplog):
+def test_an_open_listener_with_access_control_lists_has_everybody_anonymous(caplog):
     (one,) = parse_listeners("192.0.2.1:0", None)
     with caplog.at_level(logging.WARNING):
         warn_if_open(one, "192.0.2.1", 9092, has_acls=True)

@@ -61,7 +61,7 @@ def test_a_producer_needs_what_kafka_acls_gives_it(tmp_path):
     assert len(acl("remove", *more, *data).output.splitlines()) == 6
 
 
-def test_what_does_not_go_together_is_one_line(tmp_path):
+def test_options_that_do_not_go_together_are_one_line(tmp_path):
     data = ["--data", str(tmp_path / "data")]
     bob = ["--allow-principal", "User:bob"]
     for arguments, words in (

@@ -73,7 +73,7 @@ def test_a_damaged_list_hides_no_other_backup(tmp_path: Path) -> None:
         (["prune", "nothing", "--keep", "1"], "holds no backups"),
     ],
 )
-def test_what_is_not_there_is_one_line(
+def test_missing_folders_and_backups_are_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

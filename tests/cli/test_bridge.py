@@ -101,7 +101,7 @@ def test_rules_of_the_command_line(tmp_path: Path) -> None:
         assert alerts.get(150)[:2] == ("/alerts/none", "fire")
 
 
-def test_a_bridge_logs_in_at_a_broker_that_wants_to_know_who_asks(tmp_path: Path) -> None:
+def test_a_bridge_logs_in_at_a_broker_with_accounts(tmp_path: Path) -> None:
     with ExitStack() as opened:
         authority = Authority(tmp_path)
         tls = ServerTls(**authority.sign("server")._asdict())
@@ -139,7 +139,9 @@ def test_a_bridge_logs_in_at_a_broker_that_wants_to_know_who_asks(tmp_path: Path
         (["--share", "*"], "give site"),
     ],
 )
-def test_what_makes_no_sense_is_answered_in_one_line(options: list[str], said: str, tmp_path: Path) -> None:
+def test_options_that_make_no_sense_are_answered_in_one_line(
+    options: list[str], said: str, tmp_path: Path
+) -> None:
     with Broker(tmp_path, listen=ANY) as broker:
         ended = refused("bridge", "--bootstrap-server", broker.bootstrap_servers, "--listen", ANY, *options)
     assert ended.returncode != 0

@@ -43,7 +43,7 @@ def test_names_of_commands_are_had_without_importing_them() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_what_is_printed_is_a_program_of_the_shell(shell: str) -> None:
+def test_completion_prints_a_program_of_the_shell(shell: str) -> None:
     said = refused("completion", shell).stdout
     assert "_DAFKA_COMPLETE" in said and "dafka" in said
     if shutil.which(shell):

@@ -38,7 +38,7 @@ def test_a_broker_says_that_it_is_ready_and_alive(tmp_path: Path) -> None:
             assert told["version"] == dafka.__version__ and told["disk_free"] and told["longest_turn"]
 
 
-def test_what_starts_is_alive_and_not_ready() -> None:
+def test_a_starting_broker_is_alive_and_not_ready() -> None:
     with MetricsServer(0) as server:
         url = f"http://127.0.0.1:{server.port}/health"
         assert get(url)[0] == 503 and get(url + "/live")[0] == 200

@@ -29,7 +29,7 @@ def test_nodes_are_made_listed_and_removed(tmp_path: Path):
     assert keys("list", folder) == (0, "one *\ntwo store plain\n")
 
 
-def test_what_cannot_be_done_is_one_line(tmp_path: Path):
+def test_impossible_changes_of_keys_are_one_line(tmp_path: Path):
     assert keys("new", tmp_path / "keys", "one")[0] == 0
     assert keys("new", tmp_path / "keys", "one") == (1, f"Error: {tmp_path}/keys has keys of one already\n")
     assert keys("remove", tmp_path / "keys", "x") == (1, f"Error: not on the list of {tmp_path}/keys: x\n")

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer
 from timing import SECONDS, until
 
 
-def test_what_happens_in_a_broker_is_a_json_object_each(tmp_path: Path) -> None:
+def test_each_line_of_a_brokers_log_is_a_json_object(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     with running("broker", *LOOPBACK, "--data", data, "-v", "--log-format", "json") as process:
         assert process.stderr is not None

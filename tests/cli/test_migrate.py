@@ -337,7 +337,7 @@ def test_a_checkpoint_of_another_migration_is_refused(source: str, destination: 
         (["{source}", "data", "--checkpoint", "/"], "in use, or cannot be written"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(
+def test_impossible_migrations_are_one_line(
     source: str, tmp_path: Path, arguments: list[str], words: str
 ) -> None:
     printed = migrate(tmp_path, *(each.format(source=source) for each in arguments), status=1)

@@ -241,7 +241,7 @@ def content(some):
     return sorted((record.key, record.value, record.timestamp, list(record.headers)) for record in some)
 
 
-def test_what_was_archived_is_replayed(broker, tmp_path, in_session):
+def test_archived_records_are_replayed(broker, tmp_path, in_session):
     folder = str(tmp_path / "archive")
     assert in_session("archive", folder, *source(broker)) == f"{EVENTS} records written to {folder}\n"
     to = ["--bootstrap-servers", broker.bootstrap_servers, "--topic", "again"]

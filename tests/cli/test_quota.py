@@ -35,6 +35,6 @@ def test_quotas_are_set_in_the_folder_and_over_the_wire(tmp_path):
         (["remove"], "name its clients"),
     ],
 )
-def test_what_does_not_go_together_is_one_line(tmp_path, arguments, words):
+def test_options_that_do_not_go_together_are_one_line(tmp_path, arguments, words):
     ended = run("quota", *arguments, "--data", str(tmp_path / "data"))
     assert ended.returncode and words in ended.stderr and "Traceback" not in ended.stderr

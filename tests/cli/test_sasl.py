@@ -43,6 +43,6 @@ def test_options(arguments, sasl):
     assert parsed(*arguments) == sasl
 
 
-def test_what_does_not_go_together_is_said():
+def test_options_that_do_not_go_together_are_refused_with_the_reason():
     assert "need --sasl-jwks" in parsed("--sasl-issuer", "us")
     assert "'GSSAPI' is not one of" in parsed("--sasl-mechanisms", "GSSAPI")

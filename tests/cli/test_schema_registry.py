@@ -40,7 +40,7 @@ def test_a_registry_is_made_of_the_options(run, tmp_path):
     assert (found.user, found.password, found.tls.cafile) == ("zoe", "p w", str(authority))
 
 
-def test_what_cannot_be_is_refused(run, tmp_path):
+def test_invalid_options_are_refused(run, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("x")
     assert "http://HOST:PORT" in run("--schema-registry", "host:8081")

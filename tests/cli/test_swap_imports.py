@@ -59,7 +59,7 @@ def test_check_and_diff_write_nothing(tree):
     assert run("--diff", tree).stdout == ""
 
 
-def test_what_is_left_is_reported_with_file_and_line(tree):
+def test_places_left_unchanged_are_reported_with_file_and_line(tree):
     (tree / "app" / "dynamic.py").write_text("import json\nNAME = 'kafka.KafkaProducer'\n")
     done = run(tree)
     assert f"{tree}/app/dynamic.py:2: left: the string 'kafka.KafkaProducer'" in done.stderr

@@ -55,7 +55,7 @@ def test_a_name_of_the_abstract_namespace_is_one(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("address", ["", "nothing", "/nothing/there", "@nobody listens"])
-def test_where_nobody_listens_nothing_happens(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+def test_notifications_nobody_listens_to_are_dropped(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", address)
     systemd.notify(systemd.READY)
 
@@ -64,7 +64,7 @@ def test_where_nobody_listens_nothing_happens(monkeypatch: pytest.MonkeyPatch, a
     ("micros", "pid", "seconds"),
     [("3000000", "", 3.0), ("3000000", "own", 3.0), ("3000000", "1", None), ("x", "", None), ("0", "", None)],
 )
-def test_how_often_a_watchdog_wants_to_hear(
+def test_the_interval_of_a_watchdog(
     monkeypatch: pytest.MonkeyPatch, micros: str, pid: str, seconds: float | None
 ) -> None:
     monkeypatch.setenv("WATCHDOG_USEC", micros)

@@ -145,7 +145,7 @@ def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
         ("group_settings = 'group.nothing=1'", "group.nothing"),
     ],
 )
-def test_what_a_broker_would_refuse_is_refused_by_the_check(
+def test_settings_a_broker_would_refuse_are_refused_by_the_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

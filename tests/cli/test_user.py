@@ -31,7 +31,7 @@ def test_the_first_account_is_made_in_the_folder_and_the_next_one_over_the_wire(
     assert run("user", "list", "--data", data).stdout == "alice\tSCRAM-SHA-256\t4096\n"
 
 
-def test_what_does_not_go_together_is_one_line(tmp_path, password):
+def test_options_that_do_not_go_together_are_one_line(tmp_path, password):
     data = str(tmp_path / "data")
     (tmp_path / "data").mkdir()
     (tmp_path / "empty").write_text("")

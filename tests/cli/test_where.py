@@ -42,7 +42,7 @@ def test_silence_is_told_before_the_time_is_over(monkeypatch):
     assert said.startswith("Error: no broker answers within 0.5 s at 127.0.0.1:1: ")
 
 
-def test_what_a_broker_refuses_is_one_line(tmp_path):
+def test_refusals_of_a_broker_are_one_line(tmp_path):
     with running(
         "broker", "--listen", "127.0.0.1:0", "--authorizer", "--data", str(tmp_path / "data")
     ) as broker:

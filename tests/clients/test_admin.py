@@ -88,7 +88,7 @@ def test_a_topic_from_its_creation_to_its_end(admin: AdminClient, name: str) -> 
     until(lambda: name not in admin.list_topics(timeout=SECONDS).topics, "it is gone")
 
 
-def test_what_is_wrong_has_the_protocols_error(admin: AdminClient, name: str, topic: str) -> None:
+def test_wrong_calls_have_the_protocols_error(admin: AdminClient, name: str, topic: str) -> None:
     def error_of(futures: object) -> str:
         with pytest.raises(KafkaException) as caught:
             of(futures)

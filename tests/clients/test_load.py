@@ -82,7 +82,7 @@ def test_clients_that_end_within_a_request_disturb_nobody(servers: str, topic: s
     assert len(Confluent().consume(servers, topic, 3)) == 1
 
 
-def test_of_a_killed_producer_everything_acknowledged_is_there_once_and_in_order(
+def test_records_acknowledged_to_a_killed_producer_are_there_once_and_in_order(
     servers: str, topic: str
 ) -> None:
     command = [sys.executable, "-c", WRITER, servers, topic]

@@ -66,7 +66,7 @@ def test_an_idempotent_producer(client: Client, servers: str, topic: str) -> Non
     assert comparable(read, client) == comparable(written(records), client)
 
 
-def test_what_one_client_writes_the_others_read(client: Client, servers: str, topic: str) -> None:
+def test_clients_read_each_others_records(client: Client, servers: str, topic: str) -> None:
     records = plain(client)
     client.produce(servers, topic, records, compression="lz4")
     for reader in CLIENTS:

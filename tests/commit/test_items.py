@@ -105,7 +105,7 @@ def test_an_item_fails_with_its_own_partition_or_one_that_it_depends_on(partitio
     assert Other(told.append, behind=[partition]).failure({partition: error}) is error
 
 
-def test_what_deletes_or_rewrites_stands_alone_in_its_round(partition, told):
+def test_deletions_and_rewrites_stand_alone_in_their_round(partition, told):
     assert not Other(told.append, values={("table", "key"): 1}).stands_alone
     assert Other(told.append, drops=[partition]).stands_alone
 

@@ -87,7 +87,7 @@ def in_hub() -> Iterator[Callable[[Callable[[Bench], object]], None]]:
     get_hub().run(bench.pool.kill)
 
 
-def test_where_there_is_nothing_to_do_nothing_is_done(in_hub):
+def test_tidying_without_work_does_nothing(in_hub):
     def check(bench: Bench) -> None:
         assert bench.steps() == []
         assert bench.tidying.retry_after is None

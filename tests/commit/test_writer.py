@@ -24,7 +24,7 @@ from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
 
 
-def test_what_is_handed_over_at_once_is_committed_in_one_round(in_hub: Any, monkeypatch: Any) -> None:
+def test_items_handed_over_at_once_are_committed_in_one_round(in_hub: Any, monkeypatch: Any) -> None:
     def check(bench: Bench) -> None:
         rounds = []
         begin = bench.log.begin
@@ -41,7 +41,7 @@ def test_what_is_handed_over_at_once_is_committed_in_one_round(in_hub: Any, monk
     in_hub(check)
 
 
-def test_what_takes_long_to_put_together_goes_into_several_rounds_and_stays_in_order(
+def test_appends_that_take_long_to_put_together_go_into_several_rounds_and_stay_in_order(
     in_hub: Any, monkeypatch: Any
 ) -> None:
     def busy(sequence: int, offset: int) -> Numbered:
@@ -137,7 +137,7 @@ def test_files_of_deleted_values_go_in_the_pool_when_the_writer_closes(
     in_hub(check)
 
 
-def test_what_was_handed_over_before_a_drop_is_done_before(in_hub: Any) -> None:
+def test_items_handed_over_before_a_drop_are_done_before_it(in_hub: Any) -> None:
     def check(bench: Bench) -> None:
         partition = bench.partition()
         outcomes: list[Exception | None] = []
@@ -268,7 +268,7 @@ def test_the_hub_goes_on_while_a_round_is_slow(in_hub: Any, monkeypatch: Any) ->
     in_hub(check)
 
 
-def test_of_values_with_one_key_the_last_one_handed_over_counts(in_hub: Any) -> None:
+def test_the_last_of_several_values_with_one_key_counts(in_hub: Any) -> None:
     def check(bench: Bench) -> None:
         outcomes: list[Exception | None] = []
         partition = bench.partition()

@@ -180,7 +180,7 @@ RULES = [
         "The STORE-HELLO Command",
         "When a store receives, on its publisher socket, a STORE-HELLO subscription it SHALL send, on its "
         "publisher socket, a STORE-HELLO command to the subscriber.",
-        "test_commands.py::test_a_store_greets_who_subscribes_to_its_hello",
+        "test_commands.py::test_a_store_greets_nodes_that_subscribe_to_its_hello",
         readme="When a store receives a store hello subscription on its XPUB socket it SHALL send a "
         "STORE-HELLO command to the subscriber.",
     ),
@@ -230,7 +230,7 @@ RULES = [
     Rule(
         "The FETCH Command",
         "A consumer or store SHALL send the FETCH command if it detects it missed a record in a partition.",
-        "test_commands.py::test_what_was_missed_is_fetched",
+        "test_commands.py::test_missed_records_are_fetched",
         note="ZeroMQ topic: the prose says the consumer's address; grammar, subscriptions and field say the "
         "partition, and so do we. Only what there is room for is asked for, and nothing twice at a "
         "time.",

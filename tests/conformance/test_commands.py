@@ -49,7 +49,7 @@ def consumer_of(*topics: bytes, offset_reset: str = "earliest") -> ConsumerRole:
 # -- hellos -----------------------------------------------------------------------------------------
 
 
-def test_a_store_greets_who_subscribes_to_its_hello(tmp_path):
+def test_a_store_greets_nodes_that_subscribe_to_its_hello(tmp_path):
     """When a store receives, on its publisher socket, a STORE-HELLO subscription it SHALL send, on its
     publisher socket, a STORE-HELLO command to the subscriber. The STORE-HELLO command has one field: the
     address of the store. The topic frame is the command's ID and the address of the consumer.
@@ -190,7 +190,7 @@ def test_heads_are_sent_at_an_interval_after_the_first_record():
 
 
 @pytest.mark.parametrize("missed_by", [consumer_of(TOPIC), StoreRole(STORE)], ids=["consumer", "store"])
-def test_what_was_missed_is_fetched(missed_by):
+def test_missed_records_are_fetched(missed_by):
     """A consumer or store SHALL send the FETCH command if it detects it missed a record in a partition.
 
     It contains the dafka topic, the offset of the first missed record and the count of missed records.

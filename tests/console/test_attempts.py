@@ -54,7 +54,7 @@ def test_right_passwords_are_not_counted(attempts):
         attempts.succeed("10.0.0.1", "admin")
 
 
-def test_what_is_known_has_a_bound(attempts, monkeypatch):
+def test_known_attempts_are_bounded(attempts, monkeypatch):
     monkeypatch.setattr(limits, "ATTEMPTS_KNOWN", 10)
     for number in range(100):
         attempts.begin(f"10.0.0.{number}", "admin")

@@ -116,7 +116,7 @@ def test_zper_shows_its_writers_and_readers(page, shared):
         expect(page.locator(".graph")).to_contain_text("1 writer")
 
 
-def test_what_is_not_connected_has_no_page(page, read_only, overlay):
+def test_networks_that_are_not_connected_have_no_page(page, read_only, overlay):
     page.goto(read_only.url)
     expect(page.get_by_role("link", name="Rights")).to_be_visible()
     for name in ("Mesh", "Overlay", "ZPER"):

@@ -61,7 +61,7 @@ def test_ten_megabytes_are_cut_and_can_be_had_whole(page, shared, topic):
     ],
     ids=range(11),
 )
-def test_what_is_broken_is_shown_as_what_it_is(page, shared, topic, value, seen):
+def test_broken_records_are_shown_as_text_json_and_octets(page, shared, topic, value, seen):
     """As text, JSON and octets, and folded or not."""
     shared.preload(topic, [value], partition=0)
     page.goto(f"/topics/{topic}")

@@ -352,7 +352,7 @@ def test_a_rebalance_is_seen(page, shared, topic):
         expect(page.get_by_role("cell", name=f"{topic} 0\u20132", exact=True)).to_be_visible()
 
 
-def test_what_an_open_transaction_holds_up_is_seen_and_ended(page, shared, topic):
+def test_an_open_transaction_that_holds_up_readers_is_seen_and_ended(page, shared, topic):
     producer = KafkaProducer(bootstrap_servers=shared.bootstrap_servers, transactional_id=topic)
     producer.init_transactions()
     producer.begin_transaction()

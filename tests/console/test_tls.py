@@ -68,7 +68,7 @@ def test_accounts_of_its_own_broker_log_in_over_tls(opened, secured):
     assert admin.get("/api/topics")["matching"] == 1 and reader.get("/api/topics")["matching"] == 0
 
 
-def test_what_concerns_the_whole_broker_is_for_those_who_may_see_its_settings(opened):
+def test_pages_about_the_whole_broker_need_the_right_to_see_its_settings(opened):
     admin, reader = log_in(opened(), "admin"), log_in(opened(), "reader")
     for path in ("/api/mesh", "/api/overlay", "/api/zper", "/api/notices", "/api/mesh/nodes/x"):
         assert reader.ask("GET", path).status == 403, path

@@ -29,7 +29,7 @@ class Shelf:
         self.changes.tell()
 
 
-def test_what_one_that_was_woken_changes_is_heard_by_one_that_was_woken_before_it() -> None:
+def test_a_change_by_a_woken_waiter_is_heard_by_one_woken_before_it() -> None:
     # With clear() and wait() on one event "first" never hears of its place: it waits again already
     # when "second", woken by the same change, gives it free.
     shelf = Shelf()

@@ -73,7 +73,7 @@ def unclosed(kind: str, count: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_what_is_dropped_gives_everything_back_and_warns(tmp_path: Path, kind: str) -> None:
+def test_dropped_objects_give_everything_back_and_warn(tmp_path: Path, kind: str) -> None:
     make = MAKERS[kind]
     with unclosed(kind, 1):
         make(tmp_path / "first")  # with what comes once for all: threads of the pool, contexts
@@ -133,7 +133,7 @@ def test_a_broker_that_was_stopped_or_never_started_is_dropped_without_a_word() 
     assert not [one for one in said if re.match("unclosed <(Broker|Tower) ", one)]
 
 
-def test_what_lives_when_the_interpreter_exits_is_closed_without_a_warning(tmp_path: Path) -> None:
+def test_objects_alive_when_the_interpreter_exits_are_closed_without_a_warning(tmp_path: Path) -> None:
     script = f"""
         from dafka import Broker, Store, Tower
         broker = Broker().start()

@@ -17,7 +17,7 @@ def begun(function, *arguments):
     return green
 
 
-def test_everybody_who_waits_is_woken_and_later_ones_do_not_wait_until_it_is_cleared():
+def test_all_waiters_are_woken_and_later_ones_do_not_wait_until_it_is_cleared():
     flag = Flag()
     waiting = [begun(flag.wait, 100) for _ in range(3)]
     flag.set()
@@ -50,7 +50,7 @@ def test_a_green_thread_that_is_killed_while_it_waits_is_forgotten():
     assert flag._waiting == []
 
 
-def test_a_flag_that_is_cleared_before_who_waits_goes_on_has_woken_it_all_the_same():
+def test_a_flag_cleared_before_its_waiter_runs_has_woken_it_all_the_same():
     flag = Flag()
     waiting = begun(flag.wait, 100)
     flag.set()

@@ -63,7 +63,7 @@ def test_two_at_once_get_what_each_has_run():
     assert 0.01 <= short < 0.03 <= 0.04 <= long
 
 
-def test_what_the_worker_does_for_it_counts_and_nobody_is_looked_at_afterwards():
+def test_work_in_the_worker_counts_and_nothing_is_measured_afterwards():
     worker = Worker()
 
     def measure():

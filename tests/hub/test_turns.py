@@ -50,7 +50,7 @@ def test_waiting_as_a_green_thread_is_not_a_turn():
 
 
 @each_time
-def test_what_is_computed_aside_is_not_a_turn():
+def test_work_in_a_pool_is_not_a_turn():
     _, cpu = gauged(BATCHES.run, burn, 0.1)
     no_long_turn(cpu, 0.04)
 

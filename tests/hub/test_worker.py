@@ -29,7 +29,7 @@ def in_hub(function: Any, *args: Any) -> Any:
     return get_hub().run(function, *args)
 
 
-def test_what_is_asked_runs_in_the_hub_and_the_rest_in_one_other_thread(worker: Worker) -> None:
+def test_ask_runs_in_the_hub_and_the_rest_in_one_other_thread(worker: Worker) -> None:
     def function(first: int) -> list[Any]:
         mine = threading.get_ident()
         asked = ask(lambda second: (first + second, get_hub().here), second=2)

@@ -160,7 +160,7 @@ def stored(folder: Path) -> list[ChunkKey]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_whatever_is_done_the_index_is_what_is_in_the_folder(folder: Path, seed: int) -> None:
+def test_after_random_operations_the_index_matches_the_folder(folder: Path, seed: int) -> None:
     chance = random.Random(seed)
     log = Log(folder)
     try:

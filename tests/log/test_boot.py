@@ -50,7 +50,7 @@ def test_only_the_owner_may_read_the_note(booted: Path, folder: str) -> None:
     assert Path(folder, boot.NOTE_NAME).stat().st_mode & 0o777 == 0o600
 
 
-def test_where_the_system_has_no_boot_id_nothing_is_noted(booted: Path, folder: str) -> None:
+def test_without_a_boot_id_of_the_system_nothing_is_noted(booted: Path, folder: str) -> None:
     booted.unlink()
     boot.note_boot(folder)
     assert boot.boot_id() is None

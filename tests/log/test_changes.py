@@ -64,7 +64,7 @@ def floor(partition: LogPartition, sequence: int, offset: int) -> tuple[int, int
     return sequence, offset
 
 
-def test_of_several_trims_of_a_partition_the_farthest_counts(folder: Path) -> None:
+def test_the_farthest_of_several_trims_of_a_partition_counts(folder: Path) -> None:
     with Log(folder) as log:
         partition = filled(log)
         changes = Changes([])

@@ -204,7 +204,7 @@ def messages(log: Log, partition: LogPartition) -> list[tuple[int, int]]:
         sequence = first + len(contents)
 
 
-def test_of_very_many_batches_without_records_the_first_one_stays(
+def test_the_first_of_very_many_batches_without_records_stays(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def place(partition: LogPartition) -> list[int]:

@@ -111,7 +111,7 @@ def test_packed_keys_are_taken_as_others_are(begin: int) -> None:
         assert packed.at_timestamp(time_) == expected.at_timestamp(time_)
 
 
-def test_what_retention_lets_go_at_a_time_is_decided_without_looking_at_all_the_rest() -> None:
+def test_retention_chooses_what_to_drop_without_looking_at_all_the_rest() -> None:
     def work(count: int) -> int:
         index = ChunkIndex(4)
         index.extend(ChunkKey(4, n, n + 1, n, n + 1, n, 10, BATCH) for n in range(count))

@@ -121,7 +121,7 @@ def check(index: ChunkIndex, plain: ChunkIndex) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_whatever_is_done_a_sealed_index_says_what_one_in_memory_says(seed: int) -> None:
+def test_after_random_operations_a_sealed_index_equals_one_in_memory(seed: int) -> None:
     chance, disk = random.Random(seed), Disk()
     index, plain = ChunkIndex(4), ChunkIndex(4)
     number = 0

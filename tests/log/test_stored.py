@@ -80,7 +80,7 @@ def test_any_range_is_what_read_offsets_has(stored):
             assert behind == (read_header(expected[-1]).next_offset if expected else offset)
 
 
-def test_what_was_just_written_is_not_read_to_be_checked(folder, monkeypatch):
+def test_batches_just_written_are_not_read_to_be_checked(folder, monkeypatch):
     monkeypatch.setattr("os.preadv", None)
     with Log(folder, tail_bytes=0) as log:
         partition = log.partition(b"t", ADDRESS)

@@ -87,7 +87,7 @@ def test_going_through_a_table_reads_many_small_values_at_once(
         assert dict(table.items("00")) == {key: written[key] for key in written if key[:2] == "00"}
 
 
-def test_what_was_read_ahead_is_not_given_when_it_has_changed(folder: Path) -> None:
+def test_rows_read_ahead_are_not_given_after_a_change(folder: Path) -> None:
     with Log(folder) as log:
         log.write([], {("t", key): 1 for key in "abcd"})
     for keeps in (True, False):

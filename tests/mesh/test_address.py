@@ -54,7 +54,7 @@ def test_a_topic_of_255_octets_is_one(topic):
     assert 254 <= len(check_topic(topic)) <= 255
 
 
-def test_what_is_neither_text_nor_octets_is_not_a_topic():
+def test_values_other_than_text_and_octets_are_not_topics():
     with pytest.raises(InvalidTopicError, match="not int"):
         check_topic(5)
 

@@ -146,7 +146,7 @@ def test_a_compression_that_is_not_there_is_refused_with_its_library(tower, code
         ("timestamp", 2**63, ValueError),
     ],
 )
-def test_what_cannot_be_encoded_is_refused_where_it_is_sent(stored, field, wrong, error):
+def test_records_that_cannot_be_encoded_are_refused_by_send(stored, field, wrong, error):
     with (
         Consumer(["hello"], tower=stored, offset_reset="earliest") as consumer,
         Producer("hello", tower=stored, batch=True) as producer,
@@ -199,7 +199,7 @@ def test_an_address_has_one_producer_at_a_time(tower):
     Producer("hello", tower=tower, address=ADDRESS, min_stores=0).close()
 
 
-def test_what_is_not_acknowledged_is_told_by_offsets(tower):
+def test_unacknowledged_records_are_told_by_offsets(tower):
     producer = Producer("hello", tower=tower, batch=True)
     for _ in range(5):
         producer.send(b"x")

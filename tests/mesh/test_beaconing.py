@@ -91,7 +91,7 @@ def node() -> Iterator[Node]:
     one.close()
 
 
-def test_a_node_says_again_and_again_who_and_where_it_is(node):
+def test_a_node_repeats_its_id_and_endpoint(node):
     first, second = node.heard(), node.heard()
     assert first == second
     assert first.port == PORT

@@ -154,7 +154,7 @@ def test_a_program_of_pyzmqs_joins_with_a_key_of_the_list(folder):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="all of 127.0.0.0/8 is loopback on Linux alone")
 @pytest.mark.parametrize("secured", [True, False], ids=["with keys", "without"])
-def test_what_goes_over_the_wire_of_a_whole_mesh_is_not_to_be_read(folder, tmp_path, secured):
+def test_nothing_on_the_wire_of_a_whole_mesh_can_be_read(folder, tmp_path, secured):
     """Every connection is led through a recorder: those to the tower, and those between the nodes, which tell
     others an address where the recorder listens. Without keys everything is found, so it would be."""
 

@@ -34,7 +34,7 @@ def test_a_newer_message_takes_the_place_of_the_one_that_waits() -> None:
     assert [inbox.take(), inbox.take(), inbox.take()] == [run(TWO, 7, b"x"), run(ONE, 5, b"i"), None]
 
 
-def test_what_is_taken_while_more_comes_is_counted_right() -> None:
+def test_records_taken_while_more_come_are_counted_right() -> None:
     inbox = NewestRuns()
     taken: list[Deliver] = []
     ended = threading.Event()

@@ -111,7 +111,7 @@ def test_records_and_heads_come_in_the_order_in_which_they_were_sent(lane, publi
     assert not is_behind(lane)
 
 
-def test_what_finds_no_room_waits_and_what_was_sent_behind_it_too(lane, publisher, user):
+def test_records_without_room_wait_and_so_do_messages_behind_them(lane, publisher, user):
     user.room = 3
     publisher.publish(0, 5)
     publisher.say_head(4)
@@ -140,7 +140,7 @@ def test_no_more_is_read_than_one_round_while_there_is_no_room(lane, publisher, 
     until(lambda: user.heard == list(range(100)))
 
 
-def test_what_a_peer_has_sent_is_read_before_it_is_left(lane, publisher, user, monkeypatch):
+def test_messages_a_peer_has_sent_are_read_before_it_is_left(lane, publisher, user, monkeypatch):
     monkeypatch.setattr(limits, "LANE_LEAVE_SECONDS", 0.5)
     user.room = 1
     publisher.publish(0, 50)
@@ -167,7 +167,7 @@ def test_a_peer_that_is_back_is_connected_to_anew_and_once(lane, publisher, user
     assert user.heard == [0, 1, 2, "head"]
 
 
-def test_what_nobody_is_subscribed_to_any_more_does_not_come(lane, publisher, user):
+def test_messages_stop_coming_after_their_subscription_ends(lane, publisher, user):
     get_hub().run(lane.unsubscribe, b"Mhello")
     assert publisher.socket.poll(20_000)
     assert publisher.socket.recv() == b"\x00Mhello"

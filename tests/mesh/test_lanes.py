@@ -61,7 +61,7 @@ def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LANE_MESSAGES", 20)
 
 
-def test_what_a_slow_consumer_has_no_room_for_waits_and_is_not_fetched(little_room: None) -> None:
+def test_records_without_room_at_a_slow_consumer_wait_and_are_not_fetched(little_room: None) -> None:
     with Tower() as tower, c_producer(tower) as peer, Consumer(["hello"], tower=tower, **PATIENT) as consumer:
         peer.meet(b"Mhello", b"Hhello")
         publish(peer, 0, 5000)
@@ -103,7 +103,7 @@ def test_a_slow_consumer_holds_up_no_other_one_of_its_process(little_room: None)
         assert slow.metrics()["fetches_sent"] == quick.metrics()["fetches_sent"] == 0
 
 
-def test_what_a_peer_has_sent_before_it_left_is_still_read(little_room: None) -> None:
+def test_messages_sent_before_a_peer_left_are_still_read(little_room: None) -> None:
     with (
         Tower() as tower,
         Consumer(["hello"], tower=tower, **PATIENT) as consumer,
@@ -160,7 +160,7 @@ def test_a_store_does_not_say_where_a_partition_ends_while_its_records_wait_for_
         assert (told.recipient, told.sequence) == (asks, 5)
 
 
-def test_what_waits_for_a_consumer_is_not_taken_when_the_next_producer_numbers_it_again(
+def test_waiting_records_are_dropped_when_the_next_producer_numbers_them_again(
     little_room: None,
 ) -> None:
     with (
@@ -192,7 +192,7 @@ def answer(peer: Peer, content: bytes) -> Fetch:
     return fetch
 
 
-def test_what_a_c_producer_answers_is_not_taken_while_a_store_may_answer() -> None:
+def test_answers_of_a_c_producer_are_not_taken_while_a_store_may_answer() -> None:
     with (
         Tower() as tower,
         c_producer(tower) as producer,

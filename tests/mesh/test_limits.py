@@ -97,7 +97,7 @@ def test_a_consumer_nobody_reads_holds_no_more_than_its_room(monkeypatch):
         assert sum(1 for _ in zip(range(10_000), consumer, strict=False)) == 10_000
 
 
-def test_what_the_queue_between_local_nodes_drops_is_repaired(monkeypatch):
+def test_records_dropped_by_the_queue_between_local_nodes_are_repaired(monkeypatch):
     monkeypatch.setattr(limits, "LOCAL_BYTES", 20_000)
     with (
         Tower() as tower,

@@ -108,7 +108,7 @@ def test_when_nobody_else_answers_they_are_heard_for_some_time(sockets, clock):
     assert sockets.answers.peers == []
 
 
-def test_what_is_known_of_a_producer_counts_also_before_somebody_fetches(sockets, clock):
+def test_distrust_of_a_producer_counts_also_before_somebody_fetches(sockets, clock):
     sockets.links.connect(PEER)
     sockets.links.connect(OTHER)
     sockets.links.distrust(PEER)

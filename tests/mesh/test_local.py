@@ -85,7 +85,7 @@ def test_one_round_takes_a_part_of_a_long_queue(queue, posted, monkeypatch):
     assert posted == [clear]
 
 
-def test_what_is_put_while_items_are_taken_waits_for_the_next_round(queue):
+def test_items_put_while_others_are_taken_wait_for_the_next_round(queue):
     queue.put(None, ITEM, 0)
     for _ in queue.take():
         queue.put(None, ITEM, 0)

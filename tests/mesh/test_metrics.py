@@ -44,7 +44,7 @@ def test_every_node_tells_what_it_has_done(tmp_path):
         assert set(DESCRIPTIONS) >= COUNTERS
 
 
-def test_what_is_discarded_is_told_by_cause():
+def test_discarded_messages_are_told_by_cause():
     with Tower() as tower, Peer(tower.addresses) as peer, Consumer(["hello"], tower=tower) as consumer:
         peer.meet(b"Mhello")
         peer.send_frames([b"Mhello"])

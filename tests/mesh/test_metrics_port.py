@@ -18,7 +18,7 @@ def test_only_an_address_with_a_port_is_taken():
     assert announced([b"W" + address + b":9100", ID]) == {}
 
 
-def test_of_two_ports_of_one_address_none_is_taken():
+def test_an_address_that_announces_two_ports_is_left_out():
     one, other = b"0" * 32, b"1" * 32
     assert announced([ID + one + b":22", ID + other + b":9100", ID + one + b":9100"]) == {other: 9100}
 

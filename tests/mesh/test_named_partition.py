@@ -69,7 +69,7 @@ def test_without_stores_the_consumers_say_what_they_have_seen(tmp_path):
                 assert len(taken(consumer, 2)) == 2
 
 
-def test_nobody_who_can_say_is_an_error_and_a_store_that_comes_later_ends_it(tmp_path):
+def test_without_a_store_to_ask_naming_fails_until_a_store_comes(tmp_path):
     with Tower() as tower, Producer("pose", tower=tower, address=ADDRESS, end_timeout=0.6) as producer:
         with pytest.raises(PartitionEndError, match=r"0 stores of 1 have said within 0\.6 s"):
             producer.send(b"a")

@@ -89,7 +89,7 @@ def test_it_waits_no_longer_than_it_is_told_to():
         assert 0.1 < time.monotonic() - began < 10
 
 
-def test_what_nobody_takes_is_dropped_oldest_first(monkeypatch):
+def test_items_nobody_takes_are_dropped_oldest_first(monkeypatch):
     monkeypatch.setattr(limits, "OBSERVED_ITEMS", 5)
     with Tower() as tower, Peer(tower.addresses) as peer, Observer([b"H"], tower=tower) as observer:
         peer.meet(b"H")

@@ -112,7 +112,7 @@ def test_a_producer_stopped_for_longer_than_the_beacon_timeout_is_followed_again
         assert stored(folder) == {producer.says("producer"): numbers(COUNT)}
 
 
-def test_what_is_queued_for_a_stopped_consumer_is_given_up_and_fetched_later(children):
+def test_the_queue_of_a_stopped_consumer_is_given_up_and_fetched_later(children):
     """Else a producer of large records keeps as many as the water mark says, until TCP gives up."""
     with Tower() as tower, Producer("hello", tower=tower, min_stores=0, **MESH) as producer:
         consumer = children.node("consumer", [tower.addresses], "hello")

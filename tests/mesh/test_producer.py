@@ -54,7 +54,7 @@ def test_a_value_is_taken_as_it_is_when_it_is_sent(tower, producer, value):
 
 
 @pytest.mark.parametrize("value", ["text", None, 5])
-def test_what_is_not_octets_is_refused(producer, value):
+def test_values_other_than_octets_are_refused(producer, value):
     with pytest.raises(TypeError, match=type(value).__name__):
         producer.send(value)
     assert producer.send(b"next") == 0
@@ -87,7 +87,7 @@ def test_flush_waits_until_a_store_has_everything(tower, tmp_path):
         assert list(store.heads().values()) == [99]
 
 
-def test_what_nobody_has_acknowledged_in_time_is_named(tower):
+def test_records_not_acknowledged_in_time_are_named(tower):
     producer = Producer("hello", tower=tower)
     producer.send(b"one")
     producer.send(b"two")
@@ -123,7 +123,7 @@ def test_a_producer_that_is_closed_takes_nothing(tower):
         producer.send(b"value")
 
 
-def test_closing_wakes_who_waits_for_room(tower, monkeypatch):
+def test_closing_wakes_callers_waiting_for_room(tower, monkeypatch):
     monkeypatch.setattr(limits, "RETAINED_BYTES", 100)
     monkeypatch.setattr(limits, "PENDING_RECORDS", 1)
     producer = Producer("hello", tower=tower)

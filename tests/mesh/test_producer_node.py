@@ -45,7 +45,7 @@ def hand_over(node: ProducerNode, *values: bytes) -> None:
     get_hub().run(fill)
 
 
-def test_what_waits_is_published_in_runs_of_bounded_length(producer, monkeypatch):
+def test_waiting_records_are_published_in_runs_of_bounded_length(producer, monkeypatch):
     monkeypatch.setattr(limits, "RUN_RECORDS", 10)
     runs = published(producer._node, monkeypatch)
     hand_over(producer._node, *[b"%d" % number for number in range(25)])

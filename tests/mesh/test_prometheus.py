@@ -31,7 +31,7 @@ def test_it_can_be_served_where_its_client_is_installed():
     check_available()
 
 
-def test_what_only_grows_is_a_counter_and_the_rest_a_gauge(server):
+def test_metrics_that_only_grow_are_counters_and_the_rest_gauges(server):
     with server.serving("store", lambda: {"records_in": 7, "lag": 3}):
         text = scraped(server)
     assert "# TYPE dafka_store_records_in_total counter\ndafka_store_records_in_total 7.0" in text
@@ -39,7 +39,7 @@ def test_what_only_grows_is_a_counter_and_the_rest_a_gauge(server):
     assert f"# HELP dafka_store_lag {DESCRIPTIONS['lag']}" in text
 
 
-def test_what_is_discarded_is_counted_by_its_cause(server):
+def test_discarded_messages_are_counted_by_cause(server):
     with server.serving("consumer", lambda: {"discarded": {"version": 2, "frame-count": 1}}):
         text = scraped(server)
     assert 'dafka_consumer_discarded_total{cause="version"} 2.0' in text

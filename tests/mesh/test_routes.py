@@ -19,7 +19,7 @@ def routes(**subscriptions: list[bytes]) -> tuple[Routes, dict[str, Node]]:
     return one, nodes
 
 
-def test_a_message_goes_to_who_has_its_exact_topic_or_its_id_octet():
+def test_a_message_goes_to_subscribers_of_its_exact_topic_or_its_id_octet():
     one, nodes = routes(exact=[b"Mhello"], store=[b"M"], other=[b"Mhello2"], beginning=[b"Mhel"])
     assert one.receivers(b"Mhello") == [nodes["exact"], nodes["store"]]
     assert one.receivers(b"Mbye") == [nodes["store"]]

@@ -86,7 +86,7 @@ def test_invalid_settings_are_named_and_leave_no_folder(tower, tmp_path, wrong):
     assert not (tmp_path / "db").exists()
 
 
-def test_what_is_kept_is_bounded_for_each_topic_as_it_is_told(tower, tmp_path, monkeypatch):
+def test_retention_of_each_topic_is_the_one_given_for_it(tower, tmp_path, monkeypatch):
     looked_at: list[bytes] = []
     wanted = LogPartition.sequence_for_retention
 

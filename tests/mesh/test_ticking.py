@@ -133,7 +133,7 @@ def test_those_who_sleep_are_roused_when_somebody_listens_to_their_topic(ticking
     until(lambda: counts[there])
 
 
-def test_of_very_many_topics_that_are_listened_to_each_node_is_roused(ticking, counts, monkeypatch):
+def test_with_very_many_subscribed_topics_each_node_is_roused(ticking, counts, monkeypatch):
     monkeypatch.setattr(limits, "LISTENED_TOPICS", 2)
     node = Listened(counts, b"last")
     get_hub().run(ticking.add, node)

@@ -38,7 +38,7 @@ def said(role, caplog):
 LATER = limits.UNANSWERED_SECONDS
 
 
-def test_that_nobody_sends_a_partition_is_said_after_a_while_and_once(role, said):
+def test_a_partition_nobody_sends_is_logged_after_a_while_and_once(role, said):
     assert said(0.0) == []
     role.unanswered = 1
     assert said(1.0) == []
@@ -68,7 +68,7 @@ def test_it_is_said_anew_when_all_had_been_answered(role, said):
     assert [len(said(now)) for now in (3 * LATER, 3.5 * LATER, 4 * LATER)] == [0, 0, 1]
 
 
-def test_that_the_table_is_full_is_said_once(role, said):
+def test_a_full_table_is_logged_once(role, said):
     role.refused = 1
     assert said(0.0) == ["the store: its table of partitions is full; further partitions are not followed"]
     role.refused = 100

@@ -78,7 +78,7 @@ def test_one_that_waits_reads_no_further(lane, peers, user):
     assert user.noted * len(record) < 4 * limits.READ_OCTETS
 
 
-def test_what_waits_goes_with_a_lane_that_is_closed(lane, peers, user):
+def test_waiting_messages_are_dropped_with_a_closed_lane(lane, peers, user):
     peers[0].publish(0, 50)
     until(lambda: is_behind(lane))
     get_hub().run(lane.close)

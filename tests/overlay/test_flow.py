@@ -92,7 +92,7 @@ def test_credit_that_is_exceeded_is_an_error_by_name():
     assert caught.value.cause == "credit"
 
 
-def test_what_all_neighbours_together_may_leave_waiting_is_bounded(monkeypatch):
+def test_messages_held_of_all_neighbours_together_are_bounded(monkeypatch):
     monkeypatch.setattr("dafka.overlay.flow.HELD_OCTETS", COST)
     flow = linked()
     flow.take(A, 0, COST, COST, ["subscriber"])
@@ -103,7 +103,7 @@ def test_what_all_neighbours_together_may_leave_waiting_is_bounded(monkeypatch):
     assert flow.held == COST
 
 
-def test_what_waits_for_all_neighbours_together_is_bounded(monkeypatch):
+def test_messages_waiting_for_all_neighbours_together_are_bounded(monkeypatch):
     monkeypatch.setattr("dafka.overlay.flow.QUEUES_OCTETS", 8 * limits.QUEUE_OCTETS)
     flow = Flow()
     neighbours = [bytes([number]) * 16 for number in range(100)]
@@ -189,7 +189,7 @@ def test_a_peer_of_version_1_is_sent_what_its_connection_takes_and_read_while_th
 
 
 @pytest.mark.parametrize("overflow", ["wait", "drop_oldest"])
-def test_what_waits_for_a_peer_of_version_1_goes_in_several_pieces_if_it_is_much(overflow):
+def test_a_long_queue_for_a_version_1_peer_goes_in_several_pieces(overflow):
     flow = linked(overflow, is_plain=True)
     flow.congested(A)
     flow.send(A, 0, Run([bytes(100 + number) for number in range(5000)]))

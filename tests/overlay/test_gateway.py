@@ -46,7 +46,7 @@ def publish(wiring: Wiring, name: str, topic: bytes = b"/t", payload: bytes = EV
     return sorted(one for one, *_ in wiring.got[before:])
 
 
-def test_what_it_subscribes_to_reaches_it_from_any_node_and_what_it_sends_reaches_all_subscribers():
+def test_libbroker_hears_its_topics_from_any_node_and_reaches_all_subscribers():
     wiring = overlay("a", "b", "c", libbroker="x", links="a b, b c, x c", a="/t", b="/u", c="/t", x="/t")
     assert publish(wiring, "a") == ["c", "x"]
     assert publish(wiring, "x") == ["a", "c"]
@@ -83,7 +83,7 @@ def test_it_is_told_what_the_others_want_and_not_what_it_wants_itself():
     assert told == {identity("a"): (b"/a",)}
 
 
-def test_where_the_list_would_be_long_it_is_asked_for_everything():
+def test_a_long_list_of_prefixes_becomes_a_subscription_to_everything():
     wiring = overlay("a", "b", libbroker="x", links="a b, x a")
     many = [b"/%d/" % number for number in range(MOST_TOLD + 1)]
     wiring.carry("a", wiring["a"].subscribe(many[:-1]))
@@ -103,7 +103,7 @@ def triangle(**filters: str) -> Wiring:
     return overlay("a", "b", "c", libbroker="x", links="a b, b c, a c, x c, x b", **filters)
 
 
-def test_of_several_nodes_the_one_with_the_smallest_id_speaks_for_it():
+def test_the_node_with_the_smallest_id_speaks_for_libbroker():
     wiring = triangle(a="/t", b="/t", c="/t", x="/t")
     assert wiring["x"].filters == {identity("b"): (b"/t",), identity("c"): ()}
     for name in "abcx":
@@ -135,7 +135,7 @@ def test_a_node_with_neighbours_waits_before_it_speaks_and_one_without_does_not(
     assert wiring["y"].filters == {identity("b"): (b"/t",)}
 
 
-def test_what_comes_to_a_node_that_does_not_speak_is_dropped():
+def test_messages_at_a_node_that_does_not_speak_for_libbroker_are_dropped():
     wiring = triangle(c="/t")
     wiring["x"].filters[identity("c")] = (b"/t",)  # it has not heard yet
     assert publish(wiring, "x") == ["c"]
@@ -189,7 +189,7 @@ def test_libbroker_nodes_that_are_beside_each_other_get_everything_once_as_soon_
         assert publish(wiring, name) == sorted(everybody - {name}), name
 
 
-def test_what_is_known_of_a_connection_is_kept_without_messages_and_forgotten_with_it():
+def test_knowledge_of_a_connection_is_kept_without_messages_and_forgotten_with_it():
     wiring = overlay("a", "b", libbroker="x y", links="a x, b y, a b, x y", a="/t", b="/t", x="/t", y="/t")
     publish(wiring, "a")
     wiring.tick(60.0)
@@ -270,7 +270,7 @@ def test_malformed_values_go_no_further_than_the_node_that_they_come_to():
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_what_a_large_message_of_libbroker_holds_is_checked_before_it_is_heard(large):
+def test_the_payload_of_a_large_libbroker_message_is_checked_before_it_is_heard(large):
     wiring = overlay("a", "b", libbroker="x", links="a b, b x", a="/t")
     core = wiring["b"].core
     number = core.peerings.peers[identity("x")]

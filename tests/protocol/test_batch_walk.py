@@ -109,7 +109,7 @@ def test_decoding_ends_at_a_number_of_headers(codec, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("codec", codecs)
-def test_what_decompresses_to_too_much_is_named(codec, monkeypatch) -> None:
+def test_the_error_of_a_batch_that_decompresses_to_too_much_is_its_size(codec, monkeypatch) -> None:
     if codec is None:
         pytest.skip("nothing is decompressed")
     batch = encode_batch([(1, b"k", bytes(3_000_000), ())], compression=codec)

@@ -63,7 +63,9 @@ def test_kafka_python_reads_every_codec(codec: str | None, records: list[Record]
 
 
 @pytest.mark.parametrize("codec", codecs)
-def test_what_compression_does_not_make_smaller_is_left_as_kafka_python_leaves_it(codec: str | None) -> None:
+def test_a_batch_that_compression_does_not_shrink_is_left_as_kafka_python_leaves_it(
+    codec: str | None,
+) -> None:
     records = [(NOW, None, b"x", ())]
     batch = encode_batch(records, compression=codec)
     assert batch == built_by_kafka_python(records, codec)
@@ -71,7 +73,7 @@ def test_what_compression_does_not_make_smaller_is_left_as_kafka_python_leaves_i
 
 
 @pytest.mark.parametrize("codec", [codec for codec in codecs if codec])
-def test_what_compression_makes_smaller_is_compressed(codec: str) -> None:
+def test_a_batch_that_compression_shrinks_is_compressed(codec: str) -> None:
     batch = encode_batch(records_of(100), compression=codec)
     assert read_header(batch).compression == codec
     assert len(batch) < 2000
@@ -117,7 +119,9 @@ def test_keys_and_values_may_be_any_buffers_of_octets() -> None:
         ([(NOW, None, b"", [("\ud800", b"")])], {}),
     ],
 )
-def test_what_does_not_fit_a_batch_is_a_value_error(records: list[Record], options: dict[str, Any]) -> None:
+def test_records_that_do_not_fit_a_batch_are_a_value_error(
+    records: list[Record], options: dict[str, Any]
+) -> None:
     with pytest.raises(ValueError):
         encode_batch(records, **options)
 

@@ -35,7 +35,7 @@ def cause(name: str, body: bytes) -> str:
 
 @pytest.mark.parametrize("name", INSTALLED)
 @given(body=bodies)
-def test_what_was_compressed_comes_back(name: str, body: bytes) -> None:
+def test_decompression_returns_the_compressed_octets(name: str, body: bytes) -> None:
     assert decompress(name, compress(name, body)) == body
 
 
@@ -53,12 +53,12 @@ def test_more_than_one_step_of_output(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", INSTALLED)
-def test_what_does_not_compress_is_larger_than_a_step(name: str) -> None:
+def test_incompressible_octets_larger_than_a_step_come_back(name: str) -> None:
     body = b"".join(struct.pack(">I", number * 2654435761 % 2**32) for number in range(600_000))
     assert decompress(name, compress(name, body)) == body
 
 
-def test_which_codecs_are_there() -> None:
+def test_codecs_are_available_where_kafka_python_has_them() -> None:
     assert is_available("gzip")
     assert not is_available("brotli")
     assert is_available("snappy") == kafka_codec.has_snappy()

@@ -216,7 +216,7 @@ def test_an_invalid_command_is_named_by_its_cause(frames: list[bytes], expected:
 
 
 @pytest.mark.parametrize("topic", [b"hello", b"t", b" ", b"!" * 33, b"A" * 32])
-def test_what_java_nodes_send_is_malformed_and_taken_for_nothing_else(topic: bytes) -> None:
+def test_messages_of_java_nodes_are_malformed_and_taken_for_nothing_else(topic: bytes) -> None:
     """Without the version octet and with the subject in front of the address; topics have letters."""
     name, number = string(topic), (7).to_bytes(8, "big")
     producer, consumer = string(PRODUCER), string(CONSUMER)
@@ -273,6 +273,6 @@ def test_a_damaged_command_is_a_command_or_malformed(
     ],
 )
 @pytest.mark.parametrize("framing", Framing)
-def test_what_does_not_fit_the_wire_is_a_value_error(command: Command, framing: Framing) -> None:
+def test_commands_that_do_not_fit_the_wire_are_a_value_error(command: Command, framing: Framing) -> None:
     with pytest.raises(ValueError):
         encode(command, framing)

@@ -59,7 +59,7 @@ lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(0, 200)), max_size=
 
 
 @given(lengths, st.lists(st.integers(0, 3), min_size=1))
-def test_what_is_read_is_what_the_general_way_reads(runs, times):
+def test_plain_values_are_those_that_the_general_decoder_reads(runs, times):
     values = [bytes([number]) * length for number, (count, length) in enumerate(runs) for _ in range(count)]
     if not values:
         return

@@ -30,7 +30,7 @@ def taken(ahead: Ahead, one: Follower) -> list[bytes]:
     return everything
 
 
-def test_what_is_kept_comes_when_the_gap_is_filled():
+def test_kept_records_come_when_the_gap_is_filled():
     ahead, one = Ahead(LIMITS), follower()
     ahead.keep(one, 3, records(3, 5))
     ahead.keep(one, 5, records(5, 6))
@@ -40,7 +40,7 @@ def test_what_is_kept_comes_when_the_gap_is_filled():
     assert (ahead.records, ahead.bytes, one.ahead_bytes) == (0, 0, 0)
 
 
-def test_what_has_come_meanwhile_is_not_handed_out_again():
+def test_records_that_have_come_meanwhile_are_not_handed_out_again():
     ahead, one = Ahead(LIMITS), follower()
     ahead.keep(one, 3, records(3, 5))
     ahead.keep(one, 5, records(5, 9))
@@ -67,7 +67,7 @@ def test_a_second_run_is_not_kept(first):
     assert (one.ahead_first, one.ahead_next) == (4, 6)
 
 
-def test_what_lies_far_ahead_is_not_kept():
+def test_records_far_ahead_are_not_kept():
     ahead, one = Ahead(LIMITS), follower(10)
     ahead.keep(one, 61, records(61, 62))
     assert ahead.records == 0
@@ -97,7 +97,7 @@ def test_all_partitions_have_so_many_together():
     assert ahead.bytes == 120
 
 
-def test_what_found_no_room_is_kept_as_before():
+def test_records_without_room_are_kept_as_before():
     ahead, one = Ahead(LIMITS), follower()
     ahead.keep(one, 2, records(2, 6))
     ahead.keep(one, 6, records(6, 8))
@@ -111,7 +111,7 @@ def test_what_found_no_room_is_kept_as_before():
     assert (ahead.records, ahead.bytes) == (0, 0)
 
 
-def test_what_is_given_up_makes_place():
+def test_giving_up_a_partition_frees_its_room():
     ahead, one, other = Ahead(LIMITS), follower(), follower()
     ahead.keep(one, 1, records(1, 21))
     ahead.keep(other, 1, records(1, 11))

@@ -109,7 +109,7 @@ def test_a_gap_in_an_answer_is_asked_for_when_the_end_has_come_but_not_twice():
     assert given(role.receive_run(0.2, direct(4, 5))) == [(4, 5), (5, 10)]
 
 
-def test_when_the_first_record_is_missing_again_and_again_no_storm_breaks_loose():
+def test_a_first_record_that_is_missing_again_and_again_causes_no_storm_of_fetches():
     role = consumer()
     role.receive(0.0, head(9))
     for _ in range(100):
@@ -339,7 +339,7 @@ def test_answers_that_overlap_what_is_kept_are_given_once():
     assert given(role.receive_run(0.1, direct(0, 6))) == [(0, 6), (6, 8), (8, 10)]
 
 
-def test_what_is_kept_waits_for_room():
+def test_kept_records_wait_for_room():
     role = consumer(room=3)
     role.receive_run(0.0, run(2, 9))
     assert given(role.receive_run(0.1, direct(0, 2))) == [(0, 2), (2, 3)]
@@ -357,7 +357,7 @@ def test_records_far_from_the_next_one_are_not_kept():
     assert role._catchup._ahead.records == 4
 
 
-def test_what_is_kept_is_bounded_for_one_partition_and_for_all():
+def test_kept_records_are_bounded_for_one_partition_and_for_all():
     limits = LIMITS._replace(ahead_records=5, all_ahead_records=12, ahead_bytes=100, all_ahead_bytes=1000)
     role = consumer(limits)
     for number in range(4):
@@ -370,7 +370,7 @@ def test_what_is_kept_is_bounded_for_one_partition_and_for_all():
     assert role._catchup._ahead.bytes == 60
 
 
-def test_what_is_kept_is_given_up_when_nobody_fills_the_gap():
+def test_kept_records_are_given_up_when_nobody_fills_the_gap():
     role = consumer()
     role.receive_run(0.0, run(1, 5))
     for step in range(1, 100):

@@ -110,7 +110,7 @@ def test_as_many_stores_answer_as_have_to_acknowledge():
     assert bench.claim.found is None
 
 
-def test_what_a_consumer_has_seen_is_not_numbered_again():
+def test_numbers_that_a_consumer_has_seen_are_not_given_again():
     bench = Bench(STORE)
     bench.run(0.25)
     bench.hear(end(7, offset=20), end(9, b""))
@@ -135,7 +135,7 @@ def test_a_store_that_knows_no_claim_names_its_heads_or_has_none_of_the_partitio
         (encode_batch([(0, None, b"a", ()), (0, None, b"b", ())], base_offset=30), Position(5, 32, BATCHES)),
     ],
 )
-def test_of_a_store_that_knows_no_claim_the_last_message_is_read(content, position):
+def test_the_last_message_of_a_store_that_knows_no_claim_is_read(content, position):
     bench = Bench(plain=(STORE,))
     bench.run(0.25)
     bench.hear(DirectHead(RUN, ME, TOPIC, 4))
@@ -233,7 +233,7 @@ def test_another_store_than_the_one_with_other_records_is_believed():
     assert bench.role.unacknowledged == 0
 
 
-def test_what_is_too_much_for_one_answer_is_asked_for_piece_by_piece():
+def test_a_claim_too_large_for_one_answer_is_asked_for_piece_by_piece():
     bench = numbering(*[b"x"] * 2500)
     claims = bench.hear(Ack(ME, TOPIC, 2509, STORE))
     while claims:
@@ -268,7 +268,7 @@ def test_as_many_stores_are_compared_as_have_to_acknowledge():
     assert bench.role.unacknowledged == 1
 
 
-def test_what_retention_has_removed_from_a_store_need_not_be_compared():
+def test_records_that_retention_has_removed_from_a_store_need_not_be_compared():
     bench = numbering(b"a", b"b", b"c", b"d")
     bench.hear(Ack(ME, TOPIC, 12, STORE))
     bench.hear(same(12, b"c"))

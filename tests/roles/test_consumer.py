@@ -221,7 +221,7 @@ def test_no_more_is_given_than_there_is_room_for():
     assert role.receive_run(2.0, rest) == [deliver(3, b"3", b"4")]
 
 
-def test_what_finds_no_room_and_cannot_be_held_is_fetched():
+def test_records_without_room_that_cannot_be_held_are_fetched():
     role = consumer(room=(3, 1000))
     role.receive_run(1.0, live(0, b"0", b"1", b"2", b"3", b"4"))
     assert role.receive(1.0, Head(PARTITION, TOPIC, 4)) == []
@@ -259,7 +259,7 @@ def test_when_records_kept_behind_a_gap_use_up_the_room_nothing_is_asked_for():
     assert role.set_room(1.4, 10, 1000) == [fetch(3, 5)]
 
 
-def test_what_one_fetch_set_aside_is_not_taken_by_the_guess_of_another():
+def test_room_set_aside_by_one_fetch_is_not_taken_by_the_guess_of_another():
     role = consumer(room=(100, 600), limits=Limits(guessed_record_bytes=256))
     role.receive_run(1.0, live(0, b"0", b"1"))
     assert role.receive(1.1, Head(PARTITION, TOPIC, 5)) == [fetch(2, 4)]  # of records of 2 bytes or so
@@ -296,7 +296,7 @@ def test_a_producer_that_claims_a_partition_is_told_how_far_it_has_been_read():
     assert role.receive(1.1, claim(b"N1")) == [End(b"N1", PARTITION, TOPIC, 2, b"")]
 
 
-def test_what_waits_unread_of_the_producer_before_is_not_taken_but_fetched():
+def test_unread_records_of_the_previous_producer_are_fetched_instead():
     role = consumer()
     role.receive_run(1.0, live(0, b"0", b"1"))
     assert role.receive(1.1, claim(b"N2"), unread=True) == [End(b"N2", PARTITION, TOPIC, 2, b"")]
@@ -305,13 +305,13 @@ def test_what_waits_unread_of_the_producer_before_is_not_taken_but_fetched():
     assert role.receive_run(1.4, direct(2, b"stored")) == [deliver(2, b"stored")]
 
 
-def test_what_waits_unread_of_a_partition_that_it_does_not_know_yet_is_fetched_as_well():
+def test_unread_records_of_an_unknown_partition_are_fetched_as_well():
     role = consumer()
     assert role.receive(1.0, claim(b"N2"), unread=True) == []
     assert role.receive_run(1.1, live(0, b"before")) == [fetch(0, 1)]
 
 
-def test_what_waits_unread_of_a_topic_that_is_subscribed_to_later_is_fetched_as_well():
+def test_unread_records_of_a_topic_subscribed_to_later_are_fetched_as_well():
     role = ConsumerRole(ME, offset_reset="earliest")
     role.set_room(0.5, 1000, 10**6)
     assert role.receive(1.0, claim(b"N2"), unread=True) == []
@@ -319,7 +319,7 @@ def test_what_waits_unread_of_a_topic_that_is_subscribed_to_later_is_fetched_as_
     assert role.receive_run(1.2, live(0, b"before")) == [fetch(0, 1)]
 
 
-def test_what_waits_unread_is_fetched_although_its_topic_was_left_in_between():
+def test_unread_records_are_fetched_although_their_topic_was_left_in_between():
     role = consumer()
     role.receive(1.0, claim(b"N2"), unread=True)
     role.unsubscribe(1.1, TOPIC)

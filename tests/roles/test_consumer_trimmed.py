@@ -44,7 +44,7 @@ def test_records_that_another_node_still_has_go_before_trimmed():
         assert not any(isinstance(output, Gap) for output in role.tick(now))
 
 
-def test_where_somebody_sent_a_part_the_rest_is_asked_for_before_it_is_left_out():
+def test_the_rest_of_a_partly_sent_gap_is_asked_for_before_it_is_skipped():
     role = consumer()
     assert role.receive(1.0, Head(PARTITION, TOPIC, 9)) == [fetch(0, 10)]
     assert role.receive_run(1.1, direct(0, b"0", b"1")) == [deliver(0, b"0", b"1")]

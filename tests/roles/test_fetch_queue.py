@@ -41,7 +41,7 @@ def silent(count: int) -> list[Follower]:
     return [follower("silent", untried=True, failures=1) for _ in range(count)]
 
 
-def test_of_one_kind_the_first_comes_first():
+def test_fetches_of_one_kind_come_in_order():
     for letters in ("abc", "cab"):
         assert turns(queue(*map(follower, letters)), 3) == letters
 

@@ -17,7 +17,7 @@ def sent(pace: HeadPace, now: float, times: int, *, quiet: bool = True) -> list[
     return found
 
 
-def test_none_is_due_before_there_is_anything():
+def test_no_head_is_due_before_there_is_anything():
     assert HeadPace(1.0, 16.0).next == inf
 
 

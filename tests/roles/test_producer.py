@@ -56,7 +56,7 @@ def test_sequences_begin_at_0_and_have_no_gaps():
         role.publish(0.0, [])
 
 
-def test_what_is_retained_does_not_change_with_the_callers_list():
+def test_retained_records_do_not_change_with_the_callers_list():
     role = producer()
     mine = [b"a", b"b"]
     role.publish(0.0, mine)
@@ -195,7 +195,7 @@ def test_min_stores_0_asks_for_no_ack_and_keeps_everything():
         StoreHello(CONSUMER, STORE),
     ],
 )
-def test_what_is_not_exactly_its_own_is_ignored(command):
+def test_commands_about_other_partitions_or_unknown_records_are_ignored(command):
     role = producer(10)
     assert role.receive(1.0, command) == []
     assert role.unacknowledged == 10
@@ -299,7 +299,7 @@ def forgetful(*stores: bytes) -> ProducerRole:
     return role
 
 
-def test_what_connected_stores_lack_is_counted_whatever_min_stores_says():
+def test_records_that_connected_stores_lack_are_counted_whatever_min_stores_says():
     assert producer(10, min_stores=0).unstored == 0  # nobody is there
     role = forgetful(STORE, OTHER)
     assert role.unstored == 4000
@@ -327,7 +327,7 @@ def asks(role: ProducerRole, now: float, who: bytes, sequence: int) -> bool:
     return bool(outputs)
 
 
-def test_what_a_connected_store_may_still_be_committing_is_not_reported_as_trimmed():
+def test_records_that_a_connected_store_may_still_be_committing_are_not_reported_as_trimmed():
     role = forgetful(STORE)
     role.receive(0.5, ack(499, STORE))
     assert not asks(role, 1.0, CONSUMER, 500)
@@ -339,7 +339,7 @@ def test_what_a_connected_store_may_still_be_committing_is_not_reported_as_trimm
     assert not asks(role, 4.0, CONSUMER, 1001)
 
 
-def test_of_several_stores_that_lack_a_record_the_one_that_is_furthest_behind_is_told_first():
+def test_the_store_that_is_furthest_behind_is_told_first():
     role = forgetful(STORE, STORE2)
     assert not asks(role, 1.0, STORE2, 10)  # the other one may be about to have it
     assert not asks(role, 1.0, STORE, 5)  # the same

@@ -22,7 +22,7 @@ def room(records: int, size: int = PLENTY, fetches: int = 100) -> Room:
     return one
 
 
-def test_what_is_handed_over_takes_room_until_it_is_given_back():
+def test_delivered_records_take_room_until_it_is_given_back():
     one = room(10, 1000)
     one.use(3, 300)
     assert (one.records, one.bytes) == (7, 700)
@@ -30,7 +30,7 @@ def test_what_is_handed_over_takes_room_until_it_is_given_back():
     assert (one.records, one.bytes) == (9, 900)
 
 
-def test_what_a_fetch_sets_aside_is_for_its_own_partition_only():
+def test_room_set_aside_by_a_fetch_is_for_its_own_partition_only():
     one, mine, other = room(100, 1000), follower(record_bytes=20), follower()
     one.reserve(mine, 10)
     assert one.for_records_of(mine) == (100, 1000)

@@ -66,7 +66,7 @@ def test_doubles_are_cut_off():
     assert role.receive_run(1.0, live(5, b"5")) == []  # on its way to the log
 
 
-def test_what_was_missed_is_fetched():
+def test_missed_records_are_fetched():
     role = store()
     assert role.receive_run(1.0, live(2, b"2")) == [fetch(0, 2)]
     assert role.receive_run(1.1, direct(0, b"0", b"1")) == [append(0, b"0", b"1"), append(2, b"2")]
@@ -95,14 +95,14 @@ def test_an_ack_that_may_be_lost_is_repeated_at_growing_intervals(again):
     assert times == [0.5, 1.0, 2.0, 4.0, 8.0, 12.0, 16.0]
 
 
-def test_what_is_not_committed_is_not_acknowledged_again():
+def test_uncommitted_records_are_not_acknowledged_again():
     role = store()
     role.receive_run(0.0, live(0, b"0"))
     assert role.receive(5.0, Head(PARTITION, TOPIC, 0)) == []
     assert role.receive_run(5.0, live(0, b"0")) == []
 
 
-def test_what_the_process_appended_itself_counts_as_received():
+def test_records_that_the_process_appended_itself_count_as_received():
     role = store()
     role.stored(0.0, TOPIC, PARTITION, 7)
     assert role.receive_run(1.0, live(7, b"7")) == [append(7, b"7")]
@@ -164,7 +164,7 @@ def test_nothing_is_left_out_while_an_append_is_under_way_that_will_fail():
     assert Begin(TOPIC, PARTITION, 4) in [out for now in (2.4, 2.9) for out in role.tick(now)]
 
 
-def test_what_is_not_committed_is_bounded():
+def test_uncommitted_records_are_bounded():
     role = store(limits=Limits(uncommitted_records=4, guessed_record_bytes=1))
     assert role.receive_run(0.0, live(0, b"0", b"1", b"2")) == [append(0, b"0", b"1", b"2")]
     rest = live(4, b"4", b"5")

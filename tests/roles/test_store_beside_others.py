@@ -50,7 +50,7 @@ def test_a_store_asks_the_others_when_one_shows_up_and_at_intervals_that_double(
     assert [step for step in range(15, 20) if role.tick(step) == [question]] == [15, 17]
 
 
-def test_what_another_store_has_is_fetched():
+def test_records_of_another_store_are_fetched():
     role = store()
     assert role.receive(1.0, DirectHead(ME, PARTITION, TOPIC, 4)) == [fetch(0, 5)]
     assert role.receive(1.0, DirectHead(CONSUMER, PARTITION2, TOPIC, 4)) == []
@@ -77,7 +77,7 @@ def test_a_store_that_was_away_for_too_long_keeps_what_it_has_and_goes_on_behind
     assert role.positions == {KEY: (0, 6, 10)}
 
 
-def test_what_a_store_looks_for_itself_and_was_told_is_gone_is_reported_as_trimmed():
+def test_records_that_a_store_looks_for_itself_and_was_told_are_gone_are_reported_as_trimmed():
     """Or two stores that lack the same record would wait for each other."""
     role = store(0, 3)
     role.receive_run(1.0, live(6, b"6"))
@@ -97,7 +97,7 @@ def test_behind_an_answer_the_head_is_told_if_more_is_stored():
     assert role.served(CONSUMER, TOPIC, b"?" * 32, 5) == []
 
 
-def test_what_was_left_out_is_reported_as_trimmed_also_before_a_record_has_come_behind_it():
+def test_a_skipped_gap_is_reported_as_trimmed_also_before_a_record_has_come_behind_it():
     role = store(0, 3)
     role.receive(1.0, Head(PARTITION, TOPIC, 9))
     role.receive(1.1, Trimmed(ME, PARTITION, TOPIC, 6, OTHER_STORE))

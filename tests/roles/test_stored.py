@@ -21,7 +21,7 @@ def appending(*pieces: tuple[int, int]) -> StoredPartition:
     return one
 
 
-def test_what_is_handed_to_the_log_is_under_way():
+def test_records_handed_to_the_log_are_pending():
     one = partition()
     assert append(one, 0, [b"a", b"bc"], 3) == Append(TOPIC, PARTITION, 0, [b"a", b"bc"])
     assert list(one.pending) == [Pending(2, 2, 3)]
@@ -40,7 +40,7 @@ def test_appends_behind_one_that_has_failed_will_fail():
     assert list(one.pending) == [Pending(2, 2, 2), Pending(7, 4, 4, fails=True)]
 
 
-def test_what_was_handed_over_since_does_not_fail_with_them():
+def test_records_handed_over_later_do_not_fail_with_earlier_ones():
     one = appending((0, 2), (2, 3))
     one.take_failed(2)
     append(one, 0, [b"x"] * 3, 3)
@@ -54,7 +54,7 @@ def test_an_append_that_is_over_already_has_no_effect():
     assert len(one.pending) == 1
 
 
-def test_what_is_left_out_counts_as_committed():
+def test_a_skipped_gap_counts_as_committed():
     one = partition(0, 3)
     assert begin(one, 3, 8) == Begin(TOPIC, PARTITION, 8)
     assert (one.first, one.committed, one.log_end) == (0, 8, 3)

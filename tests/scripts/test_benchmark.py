@@ -42,7 +42,7 @@ def test_the_figures_of_a_program_come_from_a_process_of_its_own() -> None:
     assert processes.run(two) == (1.0, 2.0)
 
 
-def test_what_goes_wrong_in_the_process_is_the_message_of_the_error() -> None:
+def test_a_failure_in_the_process_is_the_message_of_the_error() -> None:
     with pytest.raises(processes.MeasurementError, match="no such thing"):
         processes.run(broken)
 

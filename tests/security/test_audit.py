@@ -18,7 +18,7 @@ from dafka.security.audit import audit
         ("User:a\r\x1b[2K\u2028b", r"User:a\r\x1b[2K\u2028b"),
     ],
 )
-def test_what_would_begin_another_line_is_escaped(name, written, caplog):
+def test_characters_that_begin_another_line_are_escaped(name, written, caplog):
     with caplog.at_level(logging.INFO, "dafka.audit"):
         audit.info("%s is refused %d", name, 7)
     assert [one.getMessage() for one in caplog.records if one.name == "dafka.audit"] == [

@@ -17,7 +17,7 @@ TOKEN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
 LOGIN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-256"}
 
 
-def test_what_a_client_says():
+def test_security_properties_of_a_client():
     found = client_security({**LOGIN, "sasl.jaas.config": JAAS, "ssl.truststore.location": "ca.pem"})
     assert found.tls == ClientTls(cafile="ca.pem")
     assert found.sasl is not None
@@ -68,7 +68,7 @@ def test_a_token_is_read_from_its_file(tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_is_named_and_no_secret_is(properties, error, words):
+def test_errors_name_invalid_properties_and_no_secret(properties, error, words):
     with pytest.raises(error, match=words) as refused:
         client_security(properties)
     assert "secret" not in str(refused.value)

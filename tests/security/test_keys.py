@@ -73,7 +73,7 @@ def test_names_that_a_node_cannot_have(folder, name):
     assert not remove_node(folder, name)
 
 
-def test_of_several_nodes_one_has_to_be_said(folder):
+def test_a_folder_of_several_nodes_needs_the_name_of_one(folder):
     new_keys(folder, "two")
     with pytest.raises(KeyFolderError, match="several nodes: say which, of one, two"):
         KeyFolder(str(folder)).load()
@@ -126,7 +126,7 @@ def break_pair(folder: Path) -> None:
     ],
     ids=["no server", "no node", "not a key", "public only", "readable", "of two nodes"],
 )
-def test_what_is_wrong_is_named_with_its_file(folder, damage, message):
+def test_errors_of_a_key_folder_name_the_file(folder, damage, message):
     damage(folder)
     with pytest.raises(KeyFolderError, match=message):
         KeyFolder(str(folder), "one" if message != "no secret key of a node" else "").load()
@@ -152,7 +152,7 @@ def test_the_list_says_what_a_node_may_be(folder):
     assert allowed.of_plain == Node()
 
 
-def test_what_a_node_may_be_is_read_from_files_of_czmqs_too(folder):
+def test_roles_of_a_node_are_read_from_files_of_czmq_too(folder):
     listed = folder / "allowed" / "one.key"
     listed.write_bytes(
         listed.read_bytes().replace(b"metadata\n", b'metadata\n    name = "x"\n    store = yes\n')

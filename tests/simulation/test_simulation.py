@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_the_mesh_promises_holds_throughout_and_every_node_reaches_every_head(seed):
+def test_promises_of_the_mesh_hold_throughout_and_every_node_reaches_every_head(seed):
     try:
         simulate(seed)
     except AssertionError as error:

@@ -110,7 +110,7 @@ def test_one_that_leaves_makes_room():
 
 
 @hub_side
-def test_what_is_held_for_long_is_told_the_oldest_first():
+def test_long_held_charges_are_told_the_oldest_first():
     budget = Budget()
     budget.charge("a", 10)
     budget.charge("b", 10)

@@ -53,7 +53,7 @@ def hears(served) -> None:
         until(published)
 
 
-def test_of_fuzzed_commands_none_comes_in_and_nobody_notices():
+def test_fuzzed_commands_are_refused_and_disturb_nobody_else():
     chance = random.Random(11)
     with publisher(**of_server()) as served:
         for _ in range(200):
@@ -64,7 +64,7 @@ def test_of_fuzzed_commands_none_comes_in_and_nobody_notices():
         assert "internal" not in served.discarded
 
 
-def test_half_open_ones_by_the_thousand_leave_room_for_who_is_on_the_list(monkeypatch):
+def test_thousands_of_half_open_connections_leave_room_for_listed_nodes(monkeypatch):
     """They have said a greeting and a HELLO."""
     monkeypatch.setattr(limits, "HANDSHAKES", 200)
     monkeypatch.setattr(limits, "HANDSHAKE_LEAST_SECONDS", 0.2)

@@ -21,18 +21,18 @@ from dafka.sockets.errors import EndpointError
         ("tcp://*:*", "", 0),
     ],
 )
-def test_what_can_be_bound(text: str, host: str, port: int):
+def test_endpoints_to_bind(text: str, host: str, port: int):
     assert to_bind(text) == Endpoint(host, port)
     assert to_bind(str(to_bind(text))) == to_bind(text)
 
 
 @pytest.mark.parametrize("text", ["tcp://127.0.0.1:5555", "tcp://host.example:1", "tcp://[::1]:5555"])
-def test_what_can_be_connected_to(text: str):
+def test_endpoints_to_connect_to(text: str):
     assert str(to_connect(text)) == text
 
 
 @pytest.mark.parametrize("text", ["tcp://*:5555", "tcp://127.0.0.1:*", "tcp://127.0.0.1:0"])
-def test_what_can_only_be_bound(text: str):
+def test_endpoints_that_can_only_be_bound(text: str):
     with pytest.raises(EndpointError, match="names no host and port"):
         to_connect(text)
 
@@ -53,7 +53,7 @@ def test_what_can_only_be_bound(text: str):
         ("inproc://name", "inproc:// is not served"),
     ],
 )
-def test_what_is_refused_is_named(text: str, message: str):
+def test_an_error_names_the_refused_endpoint(text: str, message: str):
     for read in (to_bind, to_connect):
         with pytest.raises(EndpointError, match=message):
             read(text)

@@ -166,7 +166,7 @@ with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
 """
 
 
-def test_of_clients_that_are_killed_whole_messages_arrive_in_order():
+def test_whole_messages_of_killed_clients_arrive_in_order():
     recorder = Recorder()
     with router(recorder) as served:
         clients = [

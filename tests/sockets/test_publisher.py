@@ -206,7 +206,7 @@ def test_a_subscription_that_is_not_allowed_keeps_no_prefix_alive():
         until(lambda: log.told[2:] == [("cancelled", b"a")])
 
 
-def test_encoded_messages_go_to_who_subscribes_to_what_they_have_in_common():
+def test_encoded_messages_go_to_subscribers_of_their_common_prefix():
     with (
         publisher() as served,
         client(zmq.SUB, served.endpoint) as sub,
@@ -223,7 +223,7 @@ def test_encoded_messages_go_to_who_subscribes_to_what_they_have_in_common():
         assert served.metrics()["messages_out"] == 100
 
 
-def test_what_may_wait_for_one_that_does_not_read_can_be_given():
+def test_the_queue_for_a_peer_that_does_not_read_has_a_configurable_bound():
     with publisher(bounds=Bounds(queued=20_000_000)) as served, plain(served.endpoint) as stuck:
         stuck.sendall(GREETING_31 + ready(b"SUB") + command(b"\x09SUBSCRIBE"))
         until(lambda: served.metrics()["subscriptions"] == 1)
@@ -245,7 +245,7 @@ def test_the_bounds_of_subscriptions_can_be_given():
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only some systems have it")
-def test_how_long_a_peer_may_read_nothing_can_be_given():
+def test_the_time_a_peer_may_read_nothing_is_configurable():
     keep_alive = KeepAlive(unread=0.3)
     bounds = Bounds(queued=20_000_000, keep_alive=keep_alive)
     with publisher(bounds=bounds) as served, plain(served.endpoint) as stuck:

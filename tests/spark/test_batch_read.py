@@ -226,7 +226,7 @@ def test_an_empty_topic_is_an_empty_frame(spark, broker):
         ),
     ],
 )
-def test_what_cannot_be_read_is_an_analysis_exception_with_the_reason_first(spark, broker, options, reason):
+def test_impossible_reads_are_an_analysis_exception_with_the_reason_first(spark, broker, options, reason):
     create(broker, "flights", 1)
     reader = spark.read.format("dafka")
     with pytest.raises(AnalysisException) as caught:

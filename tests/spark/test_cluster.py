@@ -169,7 +169,7 @@ def test_a_forked_child_begins_without(clusters):
     assert len(module._clusters) == 1
 
 
-def test_a_broker_that_wants_to_know_who_asks(monkeypatch, clusters):
+def test_a_cluster_logs_in_at_a_broker_with_accounts(monkeypatch, clusters):
     monkeypatch.setattr("dafka.broker.running.at", lambda _: None)  # by TCP, as from another process
     monkeypatch.setattr("dafka.broker.running.brokers", lambda: [])
     with Broker(listen="PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0") as broker:

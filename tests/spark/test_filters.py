@@ -176,7 +176,7 @@ def check(filters):
     ]
 
 
-def test_what_is_read_and_then_filtered_is_what_a_filter_says():
+def test_pushed_filters_give_the_rows_that_spark_would_keep():
     for one in chain.from_iterable(FILTERS):
         check([one])
 

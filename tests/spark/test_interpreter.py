@@ -61,7 +61,7 @@ def test_an_interpreter_that_has_everything_is_left_alone(tmp_path: Path) -> Non
     check_workers(session_of(sys.executable))
 
 
-def test_what_cannot_be_known_is_left_to_spark(tmp_path: Path) -> None:
+def test_interpreters_that_cannot_be_checked_are_left_to_spark(tmp_path: Path) -> None:
     check_workers(session_of("./environment/bin/python"))  # comes with an archive
     broken = tmp_path / "python3"
     broken.write_text("#!/bin/sh\nexit 3\n")

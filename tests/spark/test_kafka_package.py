@@ -54,7 +54,7 @@ def test_the_version_of_pyspark_is_taken_first():
     assert session.asked == [f"spark-sql-kafka-0-10_2.13:{VERSION}?transitive=true"]
 
 
-def test_where_the_package_for_tokens_is_missing_an_older_one_serves():
+def test_without_the_package_for_tokens_an_older_one_serves():
     session = Session(lambda jar: "exclude=" in jar or jar.startswith("spark-token-provider"))
     assert add_kafka_source(session) == VERSION
     assert session.asked[-1] == "spark-token-provider-kafka-0-10_2.13:4.0.0?transitive=false"

@@ -43,7 +43,7 @@ def test_defaults_are_sparks():
         ({"assign": '{"a": [1, 0], "b": [2]}'}, Subscription(partitions=(("a", 1), ("a", 0), ("b", 2)))),
     ],
 )
-def test_what_is_read(options, subscription):
+def test_topics_and_partitions_to_read(options, subscription):
     assert read_options({**SERVERS, **options}).subscription == subscription
 
 
@@ -71,7 +71,7 @@ def test_what_is_read(options, subscription):
         ),
     ],
 )
-def test_where_reading_begins(options, starting):
+def test_offsets_at_which_reading_begins(options, starting):
     assert read_options({**READ, **options}).starting == starting
 
 
@@ -169,7 +169,7 @@ def test_servers_said_twice_and_not_alike_contradict_each_other(order):
 
 
 @pytest.mark.parametrize("missing", ["kafka.bootstrap.servers", "subscribe"])
-def test_what_has_to_be_there_is_named(missing):
+def test_an_error_names_the_missing_option(missing):
     options = {name: value for name, value in READ.items() if name != missing}
     with pytest.raises(OptionError, match=missing):
         read_options(options)

@@ -168,7 +168,7 @@ def test_a_first_micro_batch_that_was_planned_before_its_query_was_killed_can_be
     assert planner().ranges(planner().initial(), planned) == []
 
 
-def test_what_is_there_now_may_be_without_topics_that_were_deleted(planner, broker):
+def test_available_now_continues_without_deleted_topics(planner, broker):
     """Trigger.AvailableNow: what has been read, and is gone, is a warning."""
     create(broker, "u", 1)
     options = {
@@ -218,20 +218,20 @@ def test_offsets_are_stored_as_sparks_kafka_source_does():
         ),
     ],
 )
-def test_what_a_batch_query_cannot_have(options, reason):
+def test_options_that_a_batch_query_cannot_have(options, reason):
     with pytest.raises(OptionError, match=reason):
         check_batch(read_options({"bootstrap.servers": "h:1", "subscribe": "t", **options}))
 
 
 @pytest.mark.parametrize("option", ["minOffsetsPerTrigger", "maxOffsetsPerTrigger"])
-def test_what_a_batch_query_takes_no_notice_of(option, caplog):
+def test_options_that_a_batch_query_ignores(option, caplog):
     with caplog.at_level(logging.WARNING):
         check_batch(read_options({"bootstrap.servers": "h:1", "subscribe": "t", option: "4"}))
     assert "a batch query has no triggers" in caplog.text
 
 
 @pytest.mark.parametrize("option", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
-def test_what_a_streaming_query_cannot_have(option):
+def test_options_that_a_streaming_query_cannot_have(option):
     value = {"endingOffsets": "latest", "endingTimestamp": "1"}.get(option, '{"t": {"0": 1}}')
     with pytest.raises(OptionError, match=f"{option} is not valid in a streaming query"):
         check_streaming(read_options({"bootstrap.servers": "h:1", "subscribe": "t", option: value}))

@@ -74,7 +74,7 @@ def test_a_client_of_a_cluster_is_not_bound_to_loopback(build):
     assert "SPARK_LOCAL_IP" not in os.environ
 
 
-def test_what_the_program_says_goes_before_the_defaults(build):
+def test_settings_of_the_program_go_before_the_defaults(build):
     built = build(conf={"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "8"})
     assert (built.options["spark.driver.memory"], built.options["spark.sql.shuffle.partitions"]) == (
         "4g",

@@ -147,7 +147,7 @@ def test_transactions_that_are_gone_before_the_decision_are_an_error_that_passes
     assert committed(brokers) == [b"0", b"1"]
 
 
-def test_of_a_batch_that_cannot_be_committed_as_a_whole_nothing_is_seen(brokers, as_task):
+def test_a_batch_that_cannot_be_committed_as_a_whole_stays_invisible(brokers, as_task):
     sink = batch_sink(brokers)
     messages = []
     for task in range(2):

@@ -70,7 +70,7 @@ def test_a_decision_that_cannot_be_carried_out_any_more_is_an_error(brokers):
 
 
 @pytest.mark.parametrize("wrote", [False, True])
-def test_what_was_not_decided_is_not_committed_in_its_place(brokers, wrote):
+def test_undecided_writes_are_not_committed_instead_of_the_decided_ones(brokers, wrote):
     """A task of an earlier run begins after the decision: what was decided is gone."""
     Notes(brokers, "q").decide(3, PLACE, [write_task(brokers, 0, [b"decided"])])
     if wrote:
@@ -88,7 +88,7 @@ def test_a_transaction_that_is_gone_after_the_decision_is_an_error(brokers):
         Notes(brokers, "q").finish(3)
 
 
-def test_what_killed_tasks_left_open_is_abandoned_with_their_job(brokers):
+def test_transactions_left_open_by_killed_tasks_are_abandoned_with_their_job(brokers):
     write_task(brokers, 0, [b"killed"])
     other = write_task(brokers, 0, [b"of another job"], query="other")
     abandon(brokers, "q", 60)

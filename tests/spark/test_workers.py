@@ -24,7 +24,7 @@ def test_a_module_of_pyspark_runs_and_ends_with_its_standard_input(spark_python)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_what_ends_the_program_ends_the_module(spark_python, number):
+def test_signals_that_end_the_program_end_the_module(spark_python, number):
     with start(spark_python, *DAEMON) as process:
         assert len(process.stdout.read(4)) == 4
         process.send_signal(number)

@@ -153,7 +153,7 @@ def test_names_of_other_packages_are_left_silently(source):
 
 
 @pytest.mark.parametrize("source", LEFT)
-def test_what_cannot_be_decided_is_left_and_reported_with_its_line(source):
+def test_undecidable_places_are_left_and_reported_with_their_line(source):
     line, word = LEFT[source]
     done = rewrite(source.encode())
     assert done.source.decode() == source

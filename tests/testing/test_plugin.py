@@ -33,7 +33,7 @@ def test_a_test_sends_and_receives(run):
             consumer.commit()
             assert dafka_broker.committed("billing") == {("orders", 0): 1}
 
-        def test_what_is_not_flushed_is_sent_all_the_same(dafka_broker, kafka_producer):
+        def test_unflushed_records_are_sent_all_the_same(dafka_broker, kafka_producer):
             kafka_producer.send("orders", b"later")
             assert dafka_broker.wait_for_records("orders")[0].value == b"later"
         """

@@ -75,7 +75,7 @@ BY_ITSELF = """
         send(dafka_chaos)
         assert dafka_chaos.values("t") == []
 
-    def test_what_is_for_more_than_a_test_stays():
+    def test_fixtures_of_a_wider_scope_stay():
         assert made == ["made", "cheap", "cheap", "cheap"], made
 """
 ONCE = """

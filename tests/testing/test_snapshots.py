@@ -81,7 +81,7 @@ def test_a_broker_is_restored_as_often_as_wanted_at_its_address_with_its_clients
     assert read(broker, 1, group_id="other") != []
 
 
-def test_what_is_stored_afterwards_or_deleted_changes_nothing_of_it(prepared):
+def test_records_stored_or_deleted_afterwards_leave_a_snapshot_unchanged(prepared):
     broker, snapshot = prepared
     for _ in range(200):
         broker.preload("t", [LARGE], partition=1)

@@ -37,7 +37,7 @@ def test_an_idempotent_producer_writes_each_record_once_whatever_the_plan(plan):
     assert send(plan, idempotent=True) == [b"0", b"1", b"2"]
 
 
-def test_what_makes_a_producer_write_twice_is_found_and_is_one_fault():
+def test_a_plan_that_makes_a_producer_write_twice_is_found_and_is_one_fault():
     plan = find(
         plans(["produce t-0"], level="broker", calls=3),
         lambda plan: len(send(plan, idempotent=False)) > 3,
@@ -74,7 +74,7 @@ def test_kinds_that_are_named_are_chosen_though_chaos_does_not(fault):
         (["produce t-0"], {"calls": 0}, "counted from 1"),
     ],
 )
-def test_what_cannot_be_is_refused(arguments, options, error):
+def test_invalid_arguments_are_refused(arguments, options, error):
     with pytest.raises(ValueError, match=error):
         plans(arguments, **options)
 

@@ -126,7 +126,7 @@ def test_a_malformed_ping_is_refused(data: bytes):
 
 
 @pytest.mark.parametrize(("greeting", "name"), [(GREETING_31, "3.1"), (GREETING_30, "3.0")])
-def test_what_a_subscriber_sends(greeting: bytes, name: str):
+def test_commands_that_a_subscriber_sends(greeting: bytes, name: str):
     client = Connection(Options((b"SUB",), accepts=False))
     established(client, greeting + ready(b"PUB"))
     if name == "3.1":

@@ -220,7 +220,7 @@ def test_a_message_has_the_same_bound_over_all_of_its_frames():
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_of_a_handshake_that_is_changed_somewhere_comes_a_named_error_or_the_same_connection(seed):
+def test_a_changed_handshake_ends_in_a_named_error_or_the_same_connection(seed):
     """A changed length may have a side wait for octets; the time of handshakes ends that. Some octets have no
     meaning, like those that fill up a greeting."""
     chance = random.Random(seed)

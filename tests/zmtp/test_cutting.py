@@ -109,7 +109,7 @@ def test_a_stream_torn_anywhere_gives_the_same_messages(seed: int):
     st.integers(1, 50),
     st.integers(1, 50),
 )
-def test_what_is_encoded_is_cut_again(messages: list[list[bytes]], step: int, most: int):
+def test_encoded_messages_are_cut_again(messages: list[list[bytes]], step: int, most: int):
     octets = b"".join(encode_all(messages))
     assert cut(octets, list(range(step, len(octets), step)), most) == messages
 
@@ -132,7 +132,7 @@ def test_reserved_flags_are_refused(flags: int):
         cut(bytes((flags, 0)))
 
 
-def test_what_is_in_front_of_an_error_is_returned_first():
+def test_messages_in_front_of_an_error_are_returned_first():
     cutter = Cutter(LIMIT, 4096)
     cutter.feed(message(b"a") + message(b"b", b"c") + b"\xff\xff")
     assert cutter.cut(1000) == ([(b"a",), (b"b", b"c")], None)
@@ -244,7 +244,7 @@ class Taker:
     ),
     st.randoms(use_true_random=False),
 )
-def test_what_a_taker_takes_is_cut_by_nobody_else(messages: list[list[bytes]], dice: random.Random):
+def test_frames_taken_by_a_taker_are_cut_by_nobody_else(messages: list[list[bytes]], dice: random.Random):
     octets = b"".join(encode_all(messages))
     taker = Taker()
     cutter = Cutter(LIMIT, 4096, taker)

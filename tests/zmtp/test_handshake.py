@@ -196,7 +196,7 @@ def plain(password: bytes) -> tuple[Connection, Connection]:
     return Connection(client), Connection(server)
 
 
-def test_plain_lets_in_who_knows_the_password():
+def test_plain_lets_in_clients_with_the_password():
     client, server = plain(b"secret")
     to_client, to_server = talk(client, server)
     assert [type(event) for event in to_client + to_server] == [Established, Established]

@@ -35,7 +35,7 @@ FRAMES = st.lists(
 
 
 @given(FRAMES, st.lists(st.integers(0, 10_000), max_size=6), st.lists(st.integers(0, 10_000), max_size=6))
-def test_what_comes_out_is_what_was_put_in(frames, torn_before, torn_behind):
+def test_opened_octets_are_the_sealed_ones(frames, torn_before, torn_behind):
     sealer, opener = ends()
     plain = b"".join(frames)
     sealed = b"".join(sealer.seal(piece) for piece in pieces(plain, torn_before))

@@ -116,7 +116,7 @@ def test_a_client_that_retention_overtakes_goes_on_with_what_is_there(broker, cl
     assert len(got) < 1500
 
 
-def test_what_a_client_sends_means_nothing(broker, clients):
+def test_messages_of_a_client_are_ignored(broker, clients):
     sock = relayed(clients, broker, zmq.DEALER)
     sock.send_multipart([b"FETCH", b"x"])
     write(clients, broker, "events", [b"a"])

@@ -60,7 +60,7 @@ def test_a_broker_that_starts_again_has_the_same_addresses_and_clients_reconnect
         assert broker.values("events") == [b"a", b"b"]
 
 
-def test_what_was_taken_is_flushed_when_the_broker_stops(tmp_path, clients):
+def test_accepted_messages_are_flushed_when_the_broker_stops(tmp_path, clients):
     broker = TestBroker(tmp_path, zper=ZperOptions(flush_interval=3_600_000, flush_messages=10**6))
     with broker:
         sock = clients.dealer(broker.zper.writer_address, "events", 1)

@@ -133,5 +133,5 @@ class History:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_read_is_what_was_written_whatever_happens_in_between(tmp_path, seed):
+def test_written_messages_are_read_whatever_happens_in_between(tmp_path, seed):
     History(tmp_path / "data", seed).run(16)

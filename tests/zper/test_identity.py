@@ -33,7 +33,7 @@ def test_begins_with_the_low_octet_of_javas_hash_of_the_topic(topic: str):
 
 
 @given(TOPIC, st.sampled_from(Mode), st.binary(min_size=16, max_size=16))
-def test_what_is_built_can_be_parsed(topic: str, mode: Mode, unique: bytes):
+def test_a_built_identity_can_be_parsed(topic: str, mode: Mode, unique: bytes):
     assert parse(build(topic, mode, unique)) == (topic, topic, 0, mode)
 
 

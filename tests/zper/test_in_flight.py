@@ -26,7 +26,7 @@ def test_an_answer_at_a_flush_acknowledges_all_up_to_its_message():
     assert one.acknowledged == 3
 
 
-def test_of_equal_frames_the_first_is_acknowledged_and_later_answers_make_up_for_it():
+def test_the_first_of_equal_frames_is_acknowledged_and_later_answers_make_up_for_it():
     one = sent(b"a", b"b", b"b", b"c")
     one.answer([b"b"])
     assert one.acknowledged == 2
@@ -86,14 +86,14 @@ def test_a_window_with_room_does_not_grow():
     assert one.room == 1
 
 
-def test_what_was_lost_with_a_connection_is_sent_again():
+def test_messages_lost_with_a_connection_are_sent_again():
     one = sent(b"a", b"b", b"c")
     one.answer([b"a"])
     assert one.lose() == 1
     assert len(one) == one.octets == 0
 
 
-def test_what_is_not_for_the_replica_is_acknowledged_with_what_is_before_it():
+def test_offsets_that_are_not_for_the_replica_are_acknowledged_with_the_messages_before_them():
     one = sent(b"a")
     one.skip(5)
     assert one.acknowledged == 0

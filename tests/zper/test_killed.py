@@ -49,7 +49,7 @@ def everything(reader):
             position += sum(len(frame) + 2 for frame in message)
 
 
-def test_what_was_answered_is_there_and_positions_given_out_name_the_same_messages(tmp_path, clients):
+def test_answered_messages_are_there_and_positions_given_out_name_the_same_messages(tmp_path, clients):
     choice = random.Random(7)
     with Server(tmp_path / "data", flush_interval=3, segment_size=20_000) as server:
         writing = [Writing(clients, server.addresses["writer"], mode) for mode in (0, 1, 2)]

@@ -47,7 +47,7 @@ def records_of(consumer, count):
 
 
 @pytest.mark.parametrize("kind", [KafkaConsumer, kafka.KafkaConsumer], ids=["in process", "over TCP"])
-def test_what_a_zeromq_program_writes_a_kafka_consumer_reads(broker, clients, kind):
+def test_a_kafka_consumer_reads_messages_of_a_zeromq_program(broker, clients, kind):
     write(clients, broker, "events", [b"hello"], [b"id", b"body"], [b""])
     consumer = kind(
         "events",
@@ -62,7 +62,7 @@ def test_what_a_zeromq_program_writes_a_kafka_consumer_reads(broker, clients, ki
 
 
 @pytest.mark.parametrize("compression", [None, "gzip"])
-def test_what_a_kafka_producer_writes_a_zeromq_program_reads(broker, reader, compression):
+def test_a_zeromq_program_reads_records_of_a_kafka_producer(broker, reader, compression):
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, compression_type=compression) as producer:
         producer.send("events", b"hello")
         producer.send("events", key=b"id", value=b"body")
@@ -73,7 +73,7 @@ def test_what_a_kafka_producer_writes_a_zeromq_program_reads(broker, reader, com
     assert [reader.recv_multipart() for _ in range(3)] == [[b"hello"], [b"id", b"body"], [b"deleted", b""]]
 
 
-def test_what_several_kinds_of_clients_write_all_read_in_one_order(broker, clients, reader):
+def test_all_kinds_of_clients_read_each_others_writes_in_one_order(broker, clients, reader):
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
         for number in range(50):
             producer.send("events", b"kafka %d" % number).get(timeout=100)

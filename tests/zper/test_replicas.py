@@ -58,7 +58,7 @@ def lag(broker):
     return sum(broker.zper.metrics()["zper_replica_lag"].values())
 
 
-def test_what_is_written_goes_to_the_replica_as_it_is_and_in_order(source, target, clients):
+def test_messages_go_to_the_replica_as_they_are_and_in_order(source, target, clients):
     messages = [*MESSAGES, *([b"%d" % number] for number in range(3000))]
     write(clients, source, "events", *messages)
     target.wait_for_records("events", len(messages))
@@ -72,7 +72,7 @@ def test_a_message_with_an_empty_first_frame_is_not_taken_for_one_with_a_delimit
     assert octets(target) == octets(source) == raw(b"", b"a")
 
 
-def test_what_kafkas_clients_write_to_such_a_topic_goes_along_when_it_is_committed(source, target, clients):
+def test_committed_records_of_kafka_clients_go_to_the_replica_too(source, target, clients):
     write(clients, source, "events", [b"1"])
     with KafkaProducer(bootstrap_servers=source.bootstrap_servers, transactional_id="t") as producer:
         producer.init_transactions()
@@ -183,7 +183,7 @@ def test_answers_in_mode_2_wait_for_as_many_replicas_as_wanted(clients):
             assert [every.recv() for _ in range(100)] == [b"%d" % number for number in range(100)]
 
 
-def test_what_waits_for_replicas_is_bounded(clients, monkeypatch):
+def test_messages_waiting_for_replicas_are_bounded(clients, monkeypatch):
     monkeypatch.setattr(limits, "UNFLUSHED_OCTETS", 100_000)
     with node(None, free_address(), sync=1) as source:
         options = {"SNDHWM": 10, "SNDBUF": 65536, "SNDTIMEO": 500, "LINGER": 0}
@@ -272,7 +272,7 @@ def test_answers_in_mode_2_do_not_wait_for_replicas_of_a_topic_that_is_deleted(c
             assert target.values("events") == [b"5"]
 
 
-def test_what_waits_for_replicas_is_called_in_order_also_if_that_pauses(source):
+def test_callbacks_waiting_for_replicas_run_in_order_also_if_one_pauses(source):
     def ordered(core):
         replicas, called = source.zper._replicas, []
 
@@ -289,7 +289,7 @@ def test_what_waits_for_replicas_is_called_in_order_also_if_that_pauses(source):
     assert source._within(ordered) == ["first", "second"]
 
 
-def test_what_retention_removes_before_a_replica_has_it_is_counted_and_passed_over(clients, caplog):
+def test_messages_removed_by_retention_before_a_replica_has_them_are_counted_and_passed_over(clients, caplog):
     address = free_address()
     with node(None, address) as source:
         write(clients, source, "events", *([b"%d" % number] for number in range(10)))
@@ -309,7 +309,7 @@ def test_connections_are_closed_when_nothing_comes_and_made_again(source, target
     target.wait_for_records("events", 2)
 
 
-def test_of_many_topics_some_are_copied_at_a_time(clients, monkeypatch):
+def test_many_topics_are_copied_some_at_a_time(clients, monkeypatch):
     monkeypatch.setattr(limits, "COPIES_AT_ONCE", 3)
     address = free_address()
     with node(None, address) as source:
@@ -388,7 +388,7 @@ def octets_at(clients, address):
     return fetch(reader, 0, 2**40)[1]
 
 
-def test_how_far_a_replica_is_does_not_expire_while_the_node_runs(clients, monkeypatch):
+def test_the_progress_of_a_replica_does_not_expire_while_the_node_runs(clients, monkeypatch):
     monkeypatch.setattr(limits, "COPY_NOTE_SECONDS", 0.02)
     monkeypatch.setattr(limits, "COPY_REFRESH_SECONDS", 0.05)
     address = free_address()

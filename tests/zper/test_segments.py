@@ -81,7 +81,7 @@ def test_no_more_than_a_thousand_are_listed():
     assert segments.before(None, None) == [*range(5000 - LISTED, 5001)]
 
 
-def test_what_is_dropped_shortens_the_first_segment_and_moves_no_other():
+def test_dropped_messages_shorten_the_first_segment_and_move_no_other():
     messages = Messages([40] * 10)
     segments = Segments(messages, 100)
     assert segments.earliest() == [0]

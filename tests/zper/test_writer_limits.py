@@ -144,7 +144,7 @@ def test_a_message_of_max_message_octets_is_taken_and_a_larger_one_disconnects(c
         assert len(broker.records("events")) == 3
 
 
-def test_what_a_topic_refuses_is_counted_and_all_other_messages_are_stored(broker, clients, caplog):
+def test_messages_a_topic_refuses_are_counted_and_all_others_are_stored(broker, clients, caplog):
     broker.create_topic("events", configs={"max.message.bytes": "2000"})
     sock = clients.dealer(broker.zper.writer_address, "events", 2)
     for number in range(40):
@@ -208,7 +208,7 @@ def test_on_a_full_disk_everybody_waits_and_reads_and_nothing_is_lost(clients, m
         assert fetch(reader, 0, 100) == [OK, raw(b"before") + raw(b"1") + raw(b"2")]
 
 
-def test_what_can_not_be_stored_until_the_broker_stops_is_logged(clients, caplog, monkeypatch):
+def test_messages_not_stored_until_the_broker_stops_are_logged(clients, caplog, monkeypatch):
     monkeypatch.setattr(limits, "CLOSE_SECONDS", 0.3)
     monkeypatch.setattr(limits, "SHORTEST_RETRY", 0.01)
     broker = TestBroker(zper=ZperOptions(flush_interval=0)).start()
@@ -252,7 +252,7 @@ def test_a_client_is_not_read_while_too_much_waits_for_its_partition(clients, mo
         assert broker.zper.metrics()["zper_unflushed_bytes"] == 0
 
 
-def test_what_waits_of_all_partitions_together_is_bounded(clients, monkeypatch):
+def test_messages_waiting_in_all_partitions_together_are_bounded(clients, monkeypatch):
     monkeypatch.setattr(limits, "ALL_UNFLUSHED_OCTETS", 200_000)
     monkeypatch.setattr(limits, "SHORTEST_RETRY", 0.01)
     with TestBroker(zper=ZperOptions(flush_interval=0, receive_buffer=8192)) as broker:

@@ -79,7 +79,7 @@ def test_accounts_are_there_after_a_restart_and_no_password_is_in_the_folder(tmp
         ([CredentialDeletion("a", 0)], [], UnsupportedSaslMechanismError),
     ],
 )
-def test_of_a_user_all_or_nothing_is_changed(ask, deletions, upsertions, error):
+def test_changes_of_a_user_are_all_or_nothing(ask, deletions, upsertions, error):
     outcomes = ask("alter_accounts", deletions, [*upsertions, upsertion("b")])
     (refused,) = (outcomes[user] for user in outcomes if user != "b")
     assert refused.error is error and refused.detail

@@ -135,7 +135,7 @@ class FillsUp:
         self.put_and_wait_before(rows)
 
 
-def test_of_a_deletion_that_fails_half_way_it_is_told_what_is_gone_and_what_is_left(monkeypatch):
+def test_a_deletion_that_fails_half_way_tells_which_rules_are_gone_and_which_are_left(monkeypatch):
     monkeypatch.setattr(limits, "ACL_ROUND", 2)
     entries = [READ._replace(name=f"t{number}") for number in range(5)]
     with Broker(listen="127.0.0.1:0", acls=ServerAcls(super_users="User:ANONYMOUS")) as broker:

@@ -46,7 +46,7 @@ def test_a_name_in_the_log_is_one_line_of_some_length(told):
     assert "\n" not in line and len(line) < 400
 
 
-def test_of_a_long_name_only_that_is_remembered():
+def test_only_the_beginning_of_a_long_name_is_remembered():
     denials = Denials()
     denials.tell("User:a", "here", "Fetch", "READ", "TOPIC", "x" * 1_000_000)
     assert [len(line[-1]) for line in denials._told] == [255]

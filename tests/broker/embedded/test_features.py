@@ -94,7 +94,7 @@ def test_all_levels_of_a_request_change_or_none(client: Client):
     assert levels(client)[NAME] == 1
 
 
-def test_what_is_only_checked_is_not_kept(client: Client):
+def test_validate_only_changes_no_feature(client: Client):
     assert update(client, 0, DOWN, validate_only=True).error is None
     assert levels(client)[NAME] == 1
 

@@ -71,7 +71,7 @@ def again(client, tmp_path):
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3])
-def test_of_a_large_commit_what_is_answered_without_an_error_is_committed_and_nothing_else(
+def test_a_large_commit_commits_exactly_the_offsets_answered_without_an_error(
     client, again, monkeypatch, rounds
 ):
     answers = failing_after(client, monkeypatch, rounds, lambda: client.call("commit_offsets", "g", OFFSETS))
@@ -83,7 +83,7 @@ def test_of_a_large_commit_what_is_answered_without_an_error_is_committed_and_no
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3])
-def test_of_a_large_deletion_what_is_answered_without_an_error_is_deleted_and_nothing_else(
+def test_a_large_deletion_deletes_exactly_the_offsets_answered_without_an_error(
     client, again, monkeypatch, rounds
 ):
     client.call("commit_offsets", "g", OFFSETS)
@@ -95,9 +95,7 @@ def test_of_a_large_deletion_what_is_answered_without_an_error_is_deleted_and_no
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3])
-def test_of_many_partitions_those_that_are_added_to_a_transaction_are_told_from_the_others(
-    client, again, monkeypatch, rounds
-):
+def test_partitions_added_to_a_transaction_are_told_from_those_refused(client, again, monkeypatch, rounds):
     producer = Producer(client)
     answers = failing_after(
         client,
@@ -118,7 +116,7 @@ def test_of_many_partitions_those_that_are_added_to_a_transaction_are_told_from_
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3])
-def test_of_the_many_offsets_of_a_transaction_those_become_the_groups_that_were_answered_without_an_error(
+def test_exactly_the_offsets_of_a_transaction_answered_without_an_error_become_the_groups(
     client, again, monkeypatch, rounds
 ):
     producer = Producer(client)

@@ -26,14 +26,14 @@ def test_quantiles_are_right_within_a_fifth():
     assert most == pytest.approx(0.99, rel=0.2)
 
 
-def test_whatever_a_clock_says_finds_a_place():
+def test_any_duration_finds_a_place():
     times = Times(Clock())
     for seconds in (-1.0, 0.0, 1e9):
         times.add(seconds)
     assert times.quantiles(0.0)[0] < 1e-6 and times.quantiles(1.0)[0] > 3600
 
 
-def test_what_is_old_counts_no_more():
+def test_old_durations_do_not_count():
     clock = Clock()
     times = Times(clock)
     times.add(5.0)

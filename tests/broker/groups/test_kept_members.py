@@ -112,7 +112,7 @@ def test_a_member_whose_answer_was_lost_with_the_broker_is_told_again(life):
     assert sum(map(len, life.consumer("y", second.member_epoch).assignment.values())) == 2
 
 
-def test_what_was_under_way_gets_a_new_target_and_everything_is_owned_in_the_end(life):
+def test_an_unfinished_rebalance_gets_a_new_target_and_everything_is_owned_in_the_end(life):
     epoch = life.consumer("x", 0).member_epoch
     life.consumer("y", 0)  # waits for partitions of x
     life.again()

@@ -37,10 +37,10 @@ def test_seconds_without_end_are_kept():
 @pytest.mark.parametrize(
     "wrong", [None, 1, [], {"x": [1]}, {"0" * 32: [-1]}, {"0" * 32: 1}, {"g" * 32: [1]}, {"0" * 31: [1]}]
 )
-def test_what_cannot_be_partitions_is_known(wrong):
+def test_values_that_cannot_be_partitions_are_recognised(wrong):
     assert not rows.is_partitions(wrong)
 
 
 @pytest.mark.parametrize("wrong", [None, "?", "AA", "AA=A", 1, "AAE\n"])
-def test_what_cannot_be_octets_is_known(wrong):
+def test_values_that_cannot_be_octets_are_recognised(wrong):
     assert not rows.is_octets(wrong)

@@ -9,7 +9,7 @@ from dafka.broker.interface.outcome import Outcome
 from dafka.broker.looking.outcomes import RefusedError, check, printable
 
 
-def test_what_was_refused_is_named_in_lines():
+def test_refused_items_are_named_a_line_each():
     check({"a": Outcome(None), "b": None})
     with pytest.raises(RefusedError) as raised:
         check({("t", 1): InvalidTopicError, "b": Outcome(InvalidTopicError, "why\x1b")})

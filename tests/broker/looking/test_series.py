@@ -162,7 +162,7 @@ def test_numbers_are_found_again_in_time_after_a_broker_was_slow_once() -> None:
     assert series.rows == [((), 2)]
 
 
-def test_what_is_quickly_found_is_a_second_old_at_most() -> None:
+def test_series_found_quickly_are_a_second_old_at_most() -> None:
     now, found = 0.0, 0
 
     def find() -> list[Series]:

@@ -163,7 +163,7 @@ def test_a_broker_that_is_away_is_an_error_and_the_next_look_goes_on_from_the_la
     assert watch.look().topics[0].written == 5.0
 
 
-def test_what_is_gone_is_forgotten(cluster: Cluster, watch: Watch) -> None:
+def test_deleted_groups_are_forgotten(cluster: Cluster, watch: Watch) -> None:
     cluster.offsets = {"a": {("t", 0): 1}, "b": {("t", 0): 1}}
     watch.look()
     del cluster.offsets["a"]
@@ -186,7 +186,7 @@ def test_many_groups_are_looked_at_in_turns_and_keep_what_was_found(
     assert [one.lag for one in look.groups] == [100 - number for number in range(10)]
 
 
-def test_what_is_remembered_and_asked_for_is_bounded(
+def test_remembered_and_requested_positions_are_bounded(
     cluster: Cluster, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "PARTITIONS", 3)

@@ -63,7 +63,7 @@ def grown(log: Log, seed: int, count: int = 300) -> tuple[Checkpoints, list[Chec
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("again", [False, True], ids=["as it grew", "opened again"])
-def test_what_is_found_is_true_and_near(log: Log, seed: int, again: bool) -> None:
+def test_a_checkpoint_found_is_true_and_near(log: Log, seed: int, again: bool) -> None:
     checkpoints, measured = grown(log, seed)
     if again:
         store(log, checkpoints)

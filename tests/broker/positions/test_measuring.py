@@ -84,7 +84,7 @@ def test_only_records_of_that_producer_and_between_these_offsets_are_aborted(
     assert octets(batch(b"a"), transactional(b"x"), batch(b"c"), aborted=[aborted]) == b"\0\1a\0\1x\0\1c"
 
 
-def test_what_nobody_can_read_has_no_octets() -> None:
+def test_unreadable_batches_have_no_octets() -> None:
     assert octets(batch(b"a"), assembled(b"no records", 2), batch(b"b")) == b"\0\1a\0\1b"
 
 

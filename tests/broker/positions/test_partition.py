@@ -141,7 +141,7 @@ def test_a_writer_says_the_sizes_of_what_it_has_written(client: Client, octets: 
     assert octets.all() == [ONE, TWO, MANY]
 
 
-def test_what_others_have_written_before_is_measured(client: Client, octets: Octets) -> None:
+def test_batches_of_others_written_before_are_measured(client: Client, octets: Octets) -> None:
     produce(client, [MANY])
     base = produce(client, [ONE])
     assert octets.call("advance", base, [7]) == size(MANY)

@@ -47,7 +47,7 @@ def test_retention_changes_no_position(client: Client) -> None:
     assert octets.read(first) == whole[first:]
 
 
-def test_what_nobody_has_looked_at_is_measured_before_retention_takes_it(tmp_path: Path) -> None:
+def test_unmeasured_batches_are_measured_before_retention_drops_them(tmp_path: Path) -> None:
     with Broker(tmp_path) as broker:
         client = Client(broker)
         create(client)
@@ -78,7 +78,7 @@ def test_a_codec_that_is_missing_does_not_keep_records_for_ever(
     assert octets.end == size([b"before"])
 
 
-def test_what_is_in_front_of_a_codec_that_has_gone_can_be_read(
+def test_batches_in_front_of_one_with_a_missing_codec_can_be_read(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(client)

@@ -23,7 +23,7 @@ from dafka.protocol import raw
 
 
 @pytest.mark.parametrize("kept", [0, 1, 3])
-def test_what_gets_the_offsets_of_lost_records_gets_its_own_positions(tmp_path: Path, kept: int) -> None:
+def test_records_with_the_offsets_of_lost_ones_get_their_own_positions(tmp_path: Path, kept: int) -> None:
     with Broker(tmp_path) as broker:
         client = Client(broker)
         create(client)
@@ -87,7 +87,7 @@ def test_octets_behind_damage_keep_their_positions(harmed: tuple[Path, list[list
         assert octets.call("messages", octets.first, 1 << 30) == ([messages[4]], 5 * one)
 
 
-def test_where_the_front_is_damaged_positions_begin_behind_it(
+def test_with_a_damaged_front_positions_begin_behind_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are found backwards from the next checkpoint, so in front of damage there are none."""
@@ -115,7 +115,7 @@ def test_where_the_front_is_damaged_positions_begin_behind_it(
         assert octets.all() == messages[3:]
 
 
-def test_where_damage_is_an_error_it_ends_reading_and_not_deleting(harmed: tuple[Path, Any]) -> None:
+def test_damage_that_is_an_error_ends_reading_and_not_deleting(harmed: tuple[Path, Any]) -> None:
     folder, messages = harmed
     one = size(messages[0])
     with Broker(folder) as broker:

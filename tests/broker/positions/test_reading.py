@@ -23,7 +23,7 @@ def test_pieces_are_found_by_partition_and_first_offset() -> None:
     assert cache.get(OTHER, 1) is None
 
 
-def test_what_was_used_longest_ago_goes_first() -> None:
+def test_the_least_recently_used_piece_goes_first() -> None:
     cache = OctetCache(5000)
     cache.add(ONE, [piece(offset) for offset in range(4)])
     assert cache.get(ONE, 0)

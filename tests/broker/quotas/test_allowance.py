@@ -25,7 +25,7 @@ def test_a_user_that_waits_as_told_stays_below_twice_the_rate(limit, uses, begin
 
 
 @given(limit=LIMITS, uses=USES)
-def test_what_is_refused_has_not_been_used(limit, uses):
+def test_a_refused_amount_is_not_used(limit, uses):
     rate, now = Rate(), 0.0
     for amount, pause in uses:
         before = rate.room(limit, WINDOWS, now)
@@ -69,7 +69,7 @@ def test_other_windows_count_when_they_are_given():
     assert rate.owed(100, short, 1.5) == 0
 
 
-def test_what_alone_is_too_much_may_be_used_once_nothing_else_is():
+def test_an_amount_above_the_limit_may_be_used_when_nothing_else_is():
     rate = Rate()
     uses = [rate.use_if_within(5000, 100, WINDOWS, now) for now in (0.0, 5.0, 11.0)]
     assert [one.used for one in uses] == [True, False, True]

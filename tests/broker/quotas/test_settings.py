@@ -29,7 +29,7 @@ def test_windows_are_kafkas_unless_they_are_given():
         ("quota.window", "1"),
     ],
 )
-def test_what_cannot_be_is_named(name, value):
+def test_an_error_names_the_invalid_setting(name, value):
     with pytest.raises(ValueError, match=name):
         check_quota_settings({name: value})
     with pytest.raises(ValueError, match=name):

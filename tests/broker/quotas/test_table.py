@@ -51,7 +51,7 @@ def test_quotas_are_there_after_a_restart(tmp_path):
         assert described(Client(broker)) == {PAIR: {"request_percentage": 12.5}}
 
 
-def test_what_is_only_checked_is_not_kept(client):
+def test_validate_only_changes_no_quota(client):
     assert alter(client, change(ALICE, **{RATE: 1.0}), validate_only=True) == [None]
     assert described(client) == {}
 
@@ -75,13 +75,13 @@ def test_what_is_only_checked_is_not_kept(client):
         (ALICE, {RATE: 1.0, "consumer_byte_rate": 0.0}),
     ],
 )
-def test_what_is_wrong_changes_nothing_and_the_others_count(client, entity, values):
+def test_invalid_changes_have_no_effect_and_the_others_count(client, entity, values):
     right = change((("user", "bob"),), request_percentage=0.5)
     assert alter(client, change(entity, **values), right) == [InvalidRequestError, None]
     assert described(client) == {(("user", "bob"),): {"request_percentage": 0.5}}
 
 
-def test_what_nobody_has_can_be_removed(client):
+def test_a_quota_that_does_not_exist_can_be_removed(client):
     assert alter(client, change(ALICE, no_such_rate=None)) == [None]
     assert described(client) == {}
 

@@ -97,7 +97,7 @@ def test_addresses_are_counted_each_and_the_default_is_for_the_others(clock):
     assert one.connects("::ffff:10.0.0.1") > 0  # the same address
 
 
-def test_what_is_owed_and_what_room_there_is_can_be_asked_without_using_it(clock):
+def test_debt_and_room_can_be_asked_without_using_any(clock):
     one = Throttles(Table({(("user", "alice"),): {RATE: 100.0}}), clock)
     one.use(RATE, "alice", "c", 400)
     assert (one.room(RATE, "alice", "d"), one.owed(RATE, "alice", "d")) == (600.0, 0.0)
@@ -131,7 +131,7 @@ def test_users_without_debt_make_room_for_new_ones(clock, monkeypatch):
     assert len(one._used) == 3
 
 
-def test_of_a_long_name_the_beginning_counts(clock):
+def test_only_the_beginning_of_a_long_name_counts(clock):
     one = Throttles(Table({(("user", None), ("client-id", None)): {RATE: 100.0}}), clock)
     assert [one.use(RATE, "u" * 400, "c" * 30_000 + end, 1000) for end in ("a", "b")] == [0.0, 10.0]
     ((_, user, client),) = one._used

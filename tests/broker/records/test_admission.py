@@ -167,7 +167,7 @@ def says_log_append_time(timestamp: int, *values: bytes, compression: str | None
 
 
 @pytest.mark.parametrize("compression", [None, "gzip"])
-def test_where_the_broker_gives_the_time_no_producer_says_that_it_has(client, compression):
+def test_with_log_append_time_batches_that_producers_flag_so_are_refused(client, compression):
     create(client, message_timestamp_type="LogAppendTime")
     outcome = produce(client, says_log_append_time(5, b"x", b"y" * 1000, compression=compression))
     assert outcome.error is errors.InvalidTimestampError
@@ -178,7 +178,7 @@ def test_where_the_broker_gives_the_time_no_producer_says_that_it_has(client, co
 
 @pytest.mark.parametrize("policy", ["delete", "compact"])
 @pytest.mark.parametrize("compression", [None, "gzip"])
-def test_where_producers_give_the_time_it_is_theirs_whatever_they_say(client, compression, policy):
+def test_with_create_time_timestamps_are_the_producers_whatever_their_flag_says(client, compression, policy):
     create(client, cleanup_policy=policy)
     content = says_log_append_time(5, b"x", b"y" * 1000, compression=compression)
     assert produce(client, content).error is None

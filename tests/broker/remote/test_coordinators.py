@@ -95,7 +95,7 @@ def test_a_cluster_without_a_coordinator_is_an_error(fake, remote_to):
 
 
 @pytest.mark.parametrize(("kind", "key"), [("consumer", 69), ("share", 77), ("streams", 89)])
-def test_that_a_cluster_is_too_old_for_a_kind_of_groups_is_raised(fake, remote_to, kind, key):
+def test_a_cluster_too_old_for_a_kind_of_groups_is_an_error(fake, remote_to, kind, key):
     fake.brokers[0].versions = {
         one: versions for one, versions in fake.brokers[0].versions.items() if one != key
     }

@@ -90,7 +90,7 @@ def test_closing_ends_connections_and_the_next_call_opens_new_ones(remote, topic
     assert remote.values(topic) == [b"a"]
 
 
-def test_what_only_the_brokers_own_process_has_is_refused_with_the_reason(remote):
+def test_calls_that_need_the_brokers_own_process_are_refused_with_the_reason(remote):
     with pytest.raises(NotImplementedError, match="octet positions are looked up in the broker's process"):
         _ = remote.remote.positions
     with pytest.raises(NotImplementedError, match="over TCP a fetch waits"):

@@ -164,7 +164,7 @@ def log_in(client: WireClient, mechanism: str, *messages: bytes, version: int = 
 
 
 @pytest.mark.parametrize("message", [b"\0alice\0wrong", b"\0nobody\0right", b"\0alice\0", b"rubbish"])
-def test_whatever_is_wrong_the_answer_is_the_same_and_the_end(stranger, caplog, message):
+def test_all_wrong_logins_get_the_same_answer_and_are_disconnected(stranger, caplog, message):
     caplog.set_level(logging.DEBUG)
     answer = log_in(stranger, "PLAIN", message)
     assert answer.error_code == SaslAuthenticationFailedError.errno
@@ -330,7 +330,7 @@ def test_fuzzed_frames_never_log_in_and_never_disturb(broker):
     admin.close()
 
 
-def test_half_open_ones_by_the_thousand_leave_room_for_who_is_quick(broker, monkeypatch):
+def test_thousands_of_half_open_connections_leave_room_for_quick_clients(broker, monkeypatch):
     monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKES", 200)
     monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKE_LEAST_SECONDS", 0.2)
     host, port = broker.listeners["SASL_PLAINTEXT"].split(":")
@@ -346,7 +346,7 @@ def test_half_open_ones_by_the_thousand_leave_room_for_who_is_quick(broker, monk
     assert broker.metrics()["listener_held_bytes"] < 1 << 20
 
 
-def test_of_too_many_strangers_behind_tls_the_oldest_ends_quietly(broker, authority, monkeypatch):
+def test_too_many_strangers_behind_tls_end_the_oldest_quietly(broker, authority, monkeypatch):
     monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKES", 2)
     monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKE_LEAST_SECONDS", 0)
     host, port = broker.listeners["SASL_SSL"].split(":")

@@ -171,7 +171,7 @@ def test_a_topic_by_its_id_is_watched_as_well(client: Client, wire: WireClient, 
     assert b"a record" in bytes(partition(wire.ask(asked, BY_ID)).records)
 
 
-def test_what_comes_while_a_repeated_fetch_is_read_the_first_time_is_answered(
+def test_requests_behind_a_repeated_fetch_that_is_read_the_first_time_are_answered(
     broker: Broker, client: Client, wire: WireClient, reads: list[Any]
 ):
     client.create("topic", 1)

@@ -25,7 +25,7 @@ def test_unsupported_versions_get_the_error_of_the_protocol(wire: WireClient, re
     assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
 
 
-def test_what_answers_an_api_is_imported_beside_the_hub(wire: WireClient, monkeypatch: pytest.MonkeyPatch):
+def test_answers_of_an_api_are_imported_beside_the_hub(wire: WireClient, monkeypatch: pytest.MonkeyPatch):
     api = table.Api(3, "Metadata", 0, 13, "metadata.metadata", "metadata.metadata")
     monkeypatch.setitem(table.BY_KEY, 3, api)
     loaded_in: list[int] = []

@@ -292,7 +292,7 @@ def test_options_that_do_not_go_together_are_named(given, message):
         Broker(**given).start()
 
 
-def test_of_too_many_handshakes_the_oldest_ends(broker, authority, monkeypatch):
+def test_too_many_handshakes_end_the_oldest(broker, authority, monkeypatch):
     monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKES", 3)
     monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKE_LEAST_SECONDS", 0)
     host, port = broker.listeners["SSL"].split(":")
@@ -334,7 +334,7 @@ def test_many_handshakes_at_once_hold_nobody_up(broker, authority):
         no_long_turn(hub.turns.longest_cpu, 0.02)
 
 
-def test_of_fuzzed_records_nobody_notices(broker, authority):
+def test_fuzzed_records_disturb_nobody_else(broker, authority):
     """A client's first flight, changed somewhere and cut short somewhere."""
     chance = random.Random(5)
     host, port = broker.listeners["SSL"].split(":")
@@ -355,7 +355,7 @@ def test_of_fuzzed_records_nobody_notices(broker, authority):
     assert "internal" not in broker.discarded
 
 
-def test_half_open_ones_by_the_thousand_leave_room_for_who_is_quick(broker, authority, monkeypatch):
+def test_thousands_of_half_open_connections_leave_room_for_quick_clients(broker, authority, monkeypatch):
     monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKES", 200)
     monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKE_LEAST_SECONDS", 0.2)
     host, port = broker.listeners["SSL"].split(":")

@@ -83,7 +83,7 @@ def received(theirs, size, slowly):
 
 
 @pytest.mark.parametrize("slowly", [7_001, 1 << 20])
-def test_what_lies_in_files_is_sent_between_other_buffers(stored, slowly):
+def test_batches_in_files_are_sent_between_other_buffers(stored, slowly):
     batches, octets, _ = stored
     buffers = [b"head", bytearray(b"of it"), batches, b"middle" * 50_000, b"tail"]
     with connected() as (ours, theirs), ThreadPoolExecutor(1) as pool:
@@ -95,7 +95,7 @@ def test_what_lies_in_files_is_sent_between_other_buffers(stored, slowly):
     assert batches.descriptor < 0
 
 
-def test_where_files_cannot_be_sent_they_are_read(stored, monkeypatch):
+def test_files_that_cannot_be_sent_are_read(stored, monkeypatch):
     batches, octets, _ = stored
 
     def refuse(*arguments):

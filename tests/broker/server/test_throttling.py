@@ -153,7 +153,7 @@ def test_a_user_that_has_read_too_much_gets_nothing_in_another_connection_either
         assert other.ask(request, 11).responses[0].partitions[0].records
 
 
-def test_an_empty_answer_that_is_repeated_is_not_given_to_who_has_to_wait(
+def test_a_repeated_empty_answer_is_not_given_to_a_throttled_client(
     broker: Broker, client: Client, wire: WireClient
 ) -> None:
     client.create("topic")

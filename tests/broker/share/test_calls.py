@@ -72,7 +72,7 @@ def test_a_member_acquires_acknowledges_and_gets_the_next_records(call):
     assert (offset.start, offset.lag, offset.error) == (4, 0, None)
 
 
-def test_two_members_share_a_partition_and_who_ends_its_session_gives_its_records_back(call):
+def test_two_members_share_a_partition_and_the_end_of_a_session_gives_its_records_back(call):
     one = joined(call)
     two = Member(call, GROUP, "jobs")
     two.heartbeat()
@@ -177,7 +177,7 @@ def test_the_epochs_of_sessions(call):
     assert member.fetch(epoch=-1).error is errors_.ShareSessionNotFoundError
 
 
-def test_what_cannot_be_is_refused(call):
+def test_invalid_acknowledgements_are_refused(call):
     member = joined(call)
     member.fetch()
     for bad in ((3, 2, ACCEPT), (0, 0, 9), (-1, 0, ACCEPT)):

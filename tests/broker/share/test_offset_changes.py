@@ -20,16 +20,14 @@ def test_a_group_goes_on_where_it_is_told(client: Client) -> None:
     assert client.call("alter_share_offsets", "queue", {("jobs", 0): 2}).error is NonEmptyGroupError
     member.heartbeat(-1)
     for asked, begin in ((99, None), (-5, 0)):  # beyond the log is its end, before it its beginning
-        assert client.call("alter_share_offsets", "queue", {("jobs", 0): asked}).parts == {
-            ("jobs", 0): None
-        }
+        assert client.call("alter_share_offsets", "queue", {("jobs", 0): asked}).parts == {("jobs", 0): None}
         again = Member(client.call, "queue", "jobs")
         again.heartbeat()
         assert acquired(again.fetch()) == ([] if begin is None else [(begin, 2, 1)])
         again.heartbeat(-1)
 
 
-def test_what_is_deleted_is_as_if_nobody_had_read_it(client: Client) -> None:
+def test_a_topic_with_deleted_share_offsets_is_as_if_nobody_had_read_it(client: Client) -> None:
     client.call("create_topics", {"jobs": TopicSpec(1)})
     client.call("alter_share_offsets", "queue", {("jobs", 0): 0})
     assert client.call("delete_share_offsets", "queue", ["jobs", "none"]).parts == {

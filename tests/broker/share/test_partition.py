@@ -61,7 +61,7 @@ def test_a_batch_is_taken_as_a_whole_unless_the_limit_is_strict() -> None:
     assert take(partition, records=12, strict=True) == [Acquired(3, 14, 1)]
 
 
-def test_of_a_long_batch_a_part_is_taken_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_batch_is_taken_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acquisition, "ACQUIRED_OFFSETS", 1000)
     partition, batches, terms = SharePartition(0), [LogBatch(0, 2499)], Terms(in_flight=5000)
     taken = [partition.acquire(0.0, "m", first, batches, terms, records=1) for first in (0, 1000, 2000)]
@@ -100,7 +100,7 @@ def test_released_records_come_again_before_others() -> None:
     assert take(partition, "b", records=2) == [Acquired(2, 3, 2)]
 
 
-def test_only_who_has_acquired_a_record_can_acknowledge_it_and_only_once() -> None:
+def test_a_record_is_acknowledged_only_by_the_member_that_acquired_it_and_once() -> None:
     partition = SharePartition(0)
     take(partition, "a")
     for first, last, member in ((0, 0, "b"), (9, 10, "a"), (50, 50, "a")):

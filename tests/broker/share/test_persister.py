@@ -68,7 +68,7 @@ def test_a_state_has_to_begin_before_it_is_read_or_written(states: States):
     assert states.begin(3, -7).error is errors.InvalidRequestError
 
 
-def test_what_is_written_takes_the_place_of_what_was_there(states: States):
+def test_a_written_state_replaces_the_state_before(states: States):
     states.begin(2, 0)
     assert states.write(2, 1, (1, 2, AVAILABLE, 1), (3, 3, ACKNOWLEDGED, 2)).error is None
     assert states.read().runs == [(1, 2, AVAILABLE, 1), (3, 3, ACKNOWLEDGED, 2)]
@@ -84,7 +84,7 @@ def test_what_is_written_takes_the_place_of_what_was_there(states: States):
 @pytest.mark.parametrize(
     "run", [(3, 2, 0, 1), (-1, 2, 0, 1), (0, 2, 1, 1), (0, 2, 9, 1), (0, 2, 0, -1), (0, 2**62, 0, 1)]
 )
-def test_what_cannot_be_a_state_is_refused_and_changes_nothing(states: States, run: Any):
+def test_an_invalid_state_is_refused_and_changes_nothing(states: States, run: Any):
     states.begin(0, 0)
     assert states.write(0, 1, run).error is errors.InvalidRequestError
     assert states.read()[2:] == (0, 0, 0, [], -1)

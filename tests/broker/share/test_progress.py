@@ -51,7 +51,7 @@ def test_records_are_counted_by_state_delivery_and_member(broker):
     assert standings(call)["jobs", 0]._replace(deliveries={}) == ShareStanding(None, 0, 10, 2, 5, 0, 3, 2)
 
 
-def test_what_was_stored_is_counted_after_a_restart(broker):
+def test_stored_progress_is_counted_after_a_restart(broker):
     call = Client(broker).call
     member = Member(call, GROUP, "jobs")
     member.heartbeat()

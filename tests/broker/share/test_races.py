@@ -38,7 +38,7 @@ def joined(client: Client) -> Member:
     return member
 
 
-def test_what_was_acquired_before_an_error_is_delivered(
+def test_records_acquired_before_an_error_are_delivered(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     member = joined(client)

@@ -21,7 +21,7 @@ def seen(runs: Runs) -> list[tuple[int, int, str]]:
     return [(run.first, run.last, run.state.name) for run in runs]
 
 
-def test_what_changes_is_split_off_and_joined_again() -> None:
+def test_changed_offsets_are_split_off_and_joined_again() -> None:
     runs = made()
     assert len(runs) == 1
     for run in runs.cut(12, 14):

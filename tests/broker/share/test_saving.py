@@ -48,7 +48,7 @@ def acknowledge(machine: SharePartition, offset: int) -> None:
     machine.acknowledge(0.0, "m", [Acknowledged(offset, offset, [ACCEPT])], Terms())
 
 
-def test_what_another_has_begun_to_write_is_waited_for() -> None:
+def test_a_write_begun_by_another_is_waited_for() -> None:
     machine, writer = partition(), FakeWriter()
     saved = saved_of(machine, writer)
     acknowledge(machine, 0)
@@ -62,7 +62,7 @@ def test_what_another_has_begun_to_write_is_waited_for() -> None:
     assert saved.begin() is None
 
 
-def test_what_is_not_written_any_more_is_not_answered_as_if_it_had_been() -> None:
+def test_a_write_abandoned_by_close_is_not_answered_as_done() -> None:
     machine, writer = partition(), FakeWriter()
     saved = saved_of(machine, writer)
     acknowledge(machine, 0)

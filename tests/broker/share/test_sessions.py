@@ -41,7 +41,7 @@ def test_all_partitions_together_are_bounded(sessions: ShareSessions) -> None:
     assert len(sessions.open(KEY, None, places(0, 250)).places) == 250
 
 
-def test_what_is_added_to_a_session_that_ends_meanwhile_does_not_count(
+def test_partitions_added_to_a_session_that_ends_meanwhile_do_not_count(
     sessions: ShareSessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "PACE_SECONDS", 0.0)  # a pause after each 64 of them

@@ -44,7 +44,7 @@ def test_a_new_member_of_a_large_group_gets_its_partitions_at_once_computed_outs
     assert hub.run(threading.get_ident) not in {thread for thread, _ in computed}
 
 
-def test_all_who_join_while_a_target_is_computed_share_the_next_one(client, monkeypatch):
+def test_members_that_join_while_a_target_is_computed_share_the_next_one(client, monkeypatch):
     monkeypatch.setattr(group, "ASSIGNED_AT_ONCE", 0)
     began, go_on, sizes = threading.Event(), threading.Event(), list[int]()
 

@@ -45,7 +45,7 @@ def test_all_bounds_are_settings_of_the_broker_and_the_defaults_are_within():
 
 
 @pytest.mark.parametrize("setting", BOUNDED)
-def test_what_a_group_sets_beyond_its_bounds_is_refused_in_kafkas_words(client, setting):
+def test_settings_of_a_group_beyond_their_bounds_are_refused_in_kafkas_words(client, setting):
     least, most = bounds_of(setting)
     name = setting.replace(".", "_")
     found = alter(client, **{name: int(str(broker_keys()[most].default)) + 1})
@@ -90,12 +90,12 @@ def test_a_session_is_longer_than_the_interval_of_heartbeats(client, kind):
         ({"log.retention.ms": "1"}, "not one of the settings of groups"),
     ],
 )
-def test_what_a_broker_cannot_be_started_with_is_an_error_before_it_starts(settings, words):
+def test_invalid_group_settings_of_a_broker_are_an_error_before_it_starts(settings, words):
     with pytest.raises(InvalidConfigError, match=words):
         Broker(group_settings=settings)
 
 
-def test_what_a_broker_is_started_with_counts_for_groups_without_settings_of_their_own():
+def test_group_settings_of_a_broker_count_for_groups_without_their_own():
     settings = {f"group.{SESSION}": "9000", f"group.{INTERVAL}": "2000"}
     with Broker(group_settings=settings) as broker:
         client = Client(broker)

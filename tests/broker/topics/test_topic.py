@@ -47,7 +47,7 @@ def test_a_partition_that_was_never_written_is_empty_and_asks_the_log_once(tmp_p
         assert quiet.high_watermark == 1
 
 
-def test_what_was_written_before_is_looked_up_when_it_is_asked_for(tmp_path: Path) -> None:
+def test_ends_of_a_partition_written_before_are_looked_up_when_asked_for(tmp_path: Path) -> None:
     with Log(tmp_path / "log") as log:
         log.write([(log.partition(b"t", ADDRESS), [b"a", b"b"])])
     with CountingLog(tmp_path / "log") as log:

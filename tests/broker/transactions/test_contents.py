@@ -29,7 +29,7 @@ def offsets(producer, writes, group="g", **member):
     return answers["t", 0]
 
 
-def test_whether_partitions_are_part_of_a_transaction_can_be_asked_without_adding_them(client, producer):
+def test_verify_only_tells_whether_partitions_are_in_a_transaction_without_adding_them(client, producer):
     missing = errors.TransactionAbortableError
     assert verified(producer, ("t", 0)) == {("t", 0): missing}
     assert state_of(client) == "Empty"

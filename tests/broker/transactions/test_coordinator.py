@@ -227,7 +227,7 @@ def test_offsets_are_refused_unless_their_group_was_added(client, producer):
     }
 
 
-def test_of_offsets_the_transaction_is_looked_at_before_the_group(client, producer):
+def test_committed_offsets_have_their_transaction_checked_before_their_group(client, producer):
     assert producer.commit_offset(5, generation=3, member_id="gone") is errors.InvalidTxnStateError
 
 

@@ -99,7 +99,9 @@ def test_a_producer_begins_with_sequence_0_in_each_partition(client, producer):
         ("x", 0, 1, errors.InvalidProducerEpochError),
     ],
 )
-def test_what_is_not_the_producers_transaction_is_refused(client, producer, name, producer_id, epoch, error):
+def test_writes_outside_the_producers_transaction_are_refused(
+    client, producer, name, producer_id, epoch, error
+):
     producer.id = name
     producer.producer_id += producer_id
     producer.epoch += epoch

@@ -22,7 +22,7 @@ def test_properties_come_from_a_file_and_from_the_command_line(terminal, tmp_pat
 
 
 @pytest.mark.parametrize("address", ["a:b:c", "", "a,", "a:", ":1", "a:99999", "a:0", "http://a:1/"])
-def test_what_cannot_be_an_address_is_refused_at_once(terminal, address):
+def test_an_invalid_address_is_refused_at_once(terminal, address):
     assert "is not HOST:PORT" in terminal.misused("topics", "list", "-b", address)
 
 

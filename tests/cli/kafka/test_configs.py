@@ -21,7 +21,7 @@ def test_settings_of_a_topic_are_changed_and_shown_with_their_source(terminal, t
     assert ["cleanup.policy", "compact", "TOPIC"] in shown
 
 
-def test_what_cannot_be_set_is_refused(terminal, topic):
+def test_invalid_settings_are_refused(terminal, topic):
     terminal.run("topics", "create", topic)
     said = terminal.refused("configs", "alter", "--topic", topic, "--set", "retention.ms=soon")
     assert "InvalidConfigurationError" in said

@@ -73,7 +73,7 @@ def test_a_group_goes_on_where_it_was(terminal, numbers):
     assert "the group has the partitions" in terminal.misused("consume", numbers, *group[:2], "--to", "3")
 
 
-def test_what_is_printed_as_json_can_be_produced_again(terminal, topic):
+def test_records_printed_as_json_can_be_produced_again(terminal, topic):
     terminal.run("topics", "create", topic)
     terminal.run("topics", "create", f"{topic}-2")
     header = b'[{"name":"h","value_base64":"/g=="}]'

@@ -48,7 +48,7 @@ def test_a_line_that_is_not_a_record_is_named_and_those_before_it_are_sent(termi
     assert "there is no ':' in it" in terminal.refused("produce", topic, "-K", ":", stdin="k:v\nv\n")
 
 
-def test_what_the_broker_refuses_is_named(terminal, topic):
+def test_records_the_broker_refuses_are_named(terminal, topic):
     terminal.run("topics", "create", topic, "--config", "max.message.bytes=1000")
     said = terminal.refused("produce", topic, stdin="a\n" + "b" * 5000 + "\n")
     assert "line 2: MessageSizeTooLargeError" in said

@@ -84,7 +84,7 @@ def test_a_publisher_waits_for_somebody_who_wants_it(hub: Endpoint) -> None:
     assert re.search(said, nobody.stderr)
 
 
-def test_what_is_published_is_printed(hub: Endpoint) -> None:
+def test_published_messages_are_printed(hub: Endpoint) -> None:
     with running("overlay", "subscribe", "/t", "--count", "2", "--listen", ANY) as process:
         hub.peer_nosync(after(process, r"listening: (\S+)")[1])
         statuses = hub.statuses()
@@ -206,7 +206,7 @@ def test_a_store_is_read_and_changed_wherever_its_master_is(opened: ExitStack) -
     assert master.get("apples") == 5
 
 
-def test_what_changes_in_a_store_is_printed(opened: ExitStack, hub: Endpoint) -> None:
+def test_changes_of_a_store_are_printed(opened: ExitStack, hub: Endpoint) -> None:
     master = opened.enter_context(hub.attach_master("s"))
     master.put("before", 1)
     with running("overlay", "store", "s", "events", "--peer", hub.address, *PATIENT) as process:
@@ -236,7 +236,7 @@ def test_what_changes_in_a_store_is_printed(opened: ExitStack, hub: Endpoint) ->
     ],
     ids=lambda one: one[0] if isinstance(one, list) else "",
 )
-def test_what_makes_no_sense_is_answered_in_one_line(arguments: list[str], said: str) -> None:
+def test_options_that_make_no_sense_are_answered_in_one_line(arguments: list[str], said: str) -> None:
     ended = refused("overlay", *arguments)
     assert ended.returncode != 0
     assert said in ended.stderr

@@ -49,7 +49,7 @@ def test_a_second_holder_is_refused_with_the_pid_of_the_first(path: Path) -> Non
         pass
 
 
-def test_what_a_killed_process_leaves_over_is_not_held_and_is_removed(path: Path) -> None:
+def test_the_pid_file_of_a_killed_process_is_not_held_and_is_removed(path: Path) -> None:
     holder = forking.Popen(
         [sys.executable, "-c", HOLDER, str(path)],
         stdin=subprocess.PIPE,

@@ -65,7 +65,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield made
 
 
-def test_how_to_run_zper_start_returns_when_it_serves_and_stop_when_it_is_gone(server: Server) -> None:
+def test_start_returns_when_zper_serves_and_stop_when_it_is_gone(server: Server) -> None:
     started = server.do("start")
     assert (started.returncode, started.stdout) == (0, "")
     assert f"writer {server.address('writer')}" in started.stderr

@@ -174,9 +174,7 @@ class Sharing:
 
     def poll(self, milliseconds: int = 500) -> list[Delivered]:
         """The records of one poll, which acknowledges the last ones unless that is done explicitly."""
-        parts = (
-            line.split(" ", 2) for line in _ask(["share-poll", self._name, str(milliseconds)]) if line
-        )
+        parts = (line.split(" ", 2) for line in _ask(["share-poll", self._name, str(milliseconds)]) if line)
         return [Delivered(place, int(count), from_line(record)) for place, count, record in parts]
 
     def acknowledge(self, types: Iterable[tuple[Delivered, str]]) -> None:

@@ -78,7 +78,7 @@ def test_records_are_acknowledged_by_the_next_poll_and_come_once(join: Open) -> 
     assert consumer.poll() == []
 
 
-def test_what_is_released_comes_again_and_what_is_accepted_or_rejected_does_not(join: Open) -> None:
+def test_released_records_come_again_and_accepted_or_rejected_ones_do_not(join: Open) -> None:
     consumer = join("explicit")
     again: set[bytes] = set()
     first: list[Delivered] = []

@@ -202,7 +202,7 @@ def test_a_transaction_whose_end_raises_the_epoch(producer: Producer) -> None:
     assert [producer.write(3, 0), producer.end(3, COMMIT)] == ["InvalidProducerIdMapping"] * 2
 
 
-def test_what_was_not_added_is_refused_as_the_version_knows_it(producer: Producer) -> None:
+def test_partitions_not_added_are_refused_as_the_version_knows_it(producer: Producer) -> None:
     assert [producer.write(0, 0, version=version) for version in (3, 10, 11)] == [
         *("InvalidTxnState", "InvalidTxnState", "TransactionAbortable")
     ]

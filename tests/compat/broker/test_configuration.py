@@ -63,7 +63,7 @@ def test_a_broker_conf_is_ignored_if_that_is_wanted(conf):
         assert Configuration(options)._endpoint_options["tls"] == "anonymous"
 
 
-def test_what_has_no_effect_is_warned_of(conf):
+def test_options_without_effect_are_warned_of(conf):
     conf("broker { ttl = 4 } caf { scheduler { max-threads = 2 } }")
     with pytest.warns(UserWarning, match=r"no effect: broker\.ttl, caf\.scheduler\.max-threads") as caught:
         Configuration()

@@ -119,7 +119,7 @@ def test_messages_pass_over_others(new_endpoint):
     until(lambda: subscriber.get(0.05) or first.publish("/test", "far"))
 
 
-def test_what_is_forwarded_counts_as_wanted(pair: Pair):
+def test_forwarded_topics_count_as_subscriptions(pair: Pair):
     here, there = pair
     there.forward(["/x", Topic("/y")])
     until(lambda: len(here.peer_subscriptions()) == 2)

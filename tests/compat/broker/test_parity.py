@@ -275,6 +275,6 @@ def test_attributes(name: str):
     assert [one for one in ATTRIBUTES[name] if not hasattr(found(name), one)] == []
 
 
-def test_what_is_derived_from_what():
+def test_subclasses_of_the_bindings():
     assert issubclass(broker.ImmutableData, broker.Data)
     assert issubclass(broker.zeek.SafeEvent, broker.zeek.Event)

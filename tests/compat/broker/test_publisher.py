@@ -47,7 +47,7 @@ def test_a_publisher_that_was_reset_says_so(pair: Pair):
         publisher.publish(1)
 
 
-def test_what_it_has_room_for(pair: Pair):
+def test_the_capacity_of_a_publisher(pair: Pair):
     publisher = pair[0].make_publisher("/test")
     assert publisher.capacity() > 1000
     until(lambda: publisher.buffered() == 0)

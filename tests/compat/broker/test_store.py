@@ -38,7 +38,7 @@ def master(new_endpoint) -> Store:
     return new_endpoint().attach_master("s", Backend.Memory)
 
 
-def test_what_is_put_anywhere_is_everywhere(stores: Stores):
+def test_entries_put_anywhere_are_everywhere(stores: Stores):
     things = {"a": {"b": {1, 2}}, 5: (1, (2, None)), Count(5): datetime.timedelta(seconds=3), (1,): Enum("x")}
     for number, (key, value) in enumerate(things.items()):
         stores[number % 3].put(key, value)
@@ -98,7 +98,7 @@ def test_changes(stores: Stores):
     assert stores.master.keys() == stores.clone.keys() == set()
 
 
-def test_of_all_who_put_a_key_that_is_not_there_one_succeeds(stores: Stores):
+def test_one_of_all_that_put_a_missing_key_succeeds(stores: Stores):
     assert sorted(store.put_unique("key", number) for number, store in enumerate(stores)) == [
         False,
         False,
@@ -161,7 +161,7 @@ def test_a_store_keeps_its_endpoint():
     store.reset()
 
 
-def test_what_has_no_data_type_is_refused(master: Store):
+def test_values_without_a_data_type_are_refused(master: Store):
     with pytest.raises(TypeError, match="unsupported data type"):
         master.put("key", object())
     with pytest.raises(TypeError, match="unsupported data type"):

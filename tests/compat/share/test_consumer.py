@@ -140,7 +140,7 @@ def test_explicit_acknowledgements(scene: Scene) -> None:
     assert scene.offset() == 1
 
 
-def test_what_became_of_acknowledgements_is_told(scene: Scene) -> None:
+def test_outcomes_of_acknowledgements_reach_the_callback(scene: Scene) -> None:
     scene.configure("g", share_record_lock_duration_ms="30")
     scene.send(b"a")
     told: list[Any] = []

@@ -157,7 +157,7 @@ def test_json_of_a_registry_and_messagepack_are_decoded(decoding, registry, shar
     assert decoding.ask("GET", f"/api/topics/{topic}/records", decode="schema:x").status == 400
 
 
-def test_what_cannot_be_decoded_is_a_note_at_the_record(decoding, registry, shared, topic):
+def test_records_that_cannot_be_decoded_have_a_note(decoding, registry, shared, topic):
     registry.add(40, "long")
     registry.add(41, {"type": "record", "name": "R", "fields": 5})
     registry.add(42, "syntax error", "PROTOBUF")

@@ -38,7 +38,7 @@ def until(ask, wanted):
     return found
 
 
-def test_what_is_not_connected_is_left_out(over_tcp):
+def test_networks_that_are_not_connected_are_left_out(over_tcp):
     client = Client(over_tcp)
     assert client.get("/api/networks") == {"kafka": True, "mesh": False, "overlay": False, "zper": False}
     assert client.get("/api/mesh") == {"connected": False}
@@ -199,7 +199,7 @@ def test_the_overview_tells_what_came_and_went(local, shared):
     assert after["connections"] is not None
 
 
-def test_what_a_broker_elsewhere_cannot_say_is_null(over_tcp):
+def test_figures_a_broker_elsewhere_cannot_give_are_null(over_tcp):
     found = Client(over_tcp).get("/api/rates")
     names = ("records_in", "octets_in", "records_out", "octets_out", "connections", "latencies")
     assert all(found[name] is None for name in names)

@@ -255,7 +255,7 @@ def test_downloads_of_large_records_are_like_those_of_small_ones(client, shared)
     assert long[3:] == ["", "{}" * 200_000, "[]", "", ""] and euros[4] == "\u20ac" * 200_000
 
 
-def test_what_comes_is_followed(client, shared, topic):
+def test_new_records_are_followed(client, shared, topic):
     with client.open("GET", f"/api/topics/{topic}/follow") as stream:
         assert stream.readline() == b"event: following\n"
         shared.preload(topic, [b"now"])

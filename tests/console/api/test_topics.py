@@ -38,7 +38,7 @@ def test_a_topic_is_created_found_changed_and_deleted(client, shared, topic):
     until(lambda: client.ask("GET", f"/api/topics/{topic}").status == 404)
 
 
-def test_what_kafka_refuses_says_why(client, topic):
+def test_refusals_of_kafka_say_why(client, topic):
     answer = client.ask("POST", "/api/topics", {"name": topic})
     assert answer.status == 409 and answer.json["error"] == "TopicAlreadyExistsError"
     answer = client.ask("POST", "/api/topics", {"name": "bad name"})

@@ -8,7 +8,7 @@ from compat.kafka import KafkaProducer
 from dafka.console.api import transactions
 
 
-def test_what_hangs_is_shown_and_ended(client, shared, monkeypatch):
+def test_hanging_transactions_are_shown_and_ended(client, shared, monkeypatch):
     topic = f"t-{uuid4()}"
     shared.create_topic(topic, 2)
     shared.preload(topic, [b"before"], partition=1)

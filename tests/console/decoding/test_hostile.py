@@ -167,7 +167,7 @@ def test_other_threads_have_turns_while_a_long_value_is_written():
     assert json.loads(text) == value and turns > 5000
 
 
-def test_what_becomes_too_large_or_too_deep_is_refused():
+def test_values_that_become_too_large_or_too_deep_are_refused():
     deep: list = []
     for _ in range(100):
         deep = [deep]

@@ -39,7 +39,7 @@ def test_after_the_end_nothing_is_kept(notices):
     assert notices.rows() == []
 
 
-def test_where_logging_is_not_set_up_lines_still_come_to_standard_error(notices, monkeypatch):
+def test_without_logging_set_up_lines_still_come_to_standard_error(notices, monkeypatch):
     class Last(logging.Handler):
         lines: list[str] = []  # noqa: RUF012
 

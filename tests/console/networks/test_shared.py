@@ -9,7 +9,7 @@ from dafka.console import limits
 from dafka.console.networks.shared import Shared
 
 
-def test_all_who_ask_at_once_share_one_look():
+def test_simultaneous_requests_share_one_look():
     looks = []
 
     def look():
@@ -22,7 +22,7 @@ def test_all_who_ask_at_once_share_one_look():
     assert {one.value for one in found} == {1} and len(looks) == 1
 
 
-def test_what_is_old_is_looked_at_again(monkeypatch):
+def test_an_old_sample_is_taken_again(monkeypatch):
     looks = iter(range(10))
     shared = Shared(lambda: next(looks))
     assert shared() == shared() == 0

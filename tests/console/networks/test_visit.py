@@ -137,7 +137,7 @@ def test_a_node_that_cannot_be_greeted_leaves(nodes):
     visit.close()
 
 
-def test_the_end_of_who_greets_leaves_no_node_behind(nodes):
+def test_the_end_of_the_greeting_leaves_no_node_behind(nodes):
     def join():
         nodes.append(Node())
         return nodes[-1]

@@ -110,7 +110,7 @@ def test_json_is_read_once_for_all_comparisons(monkeypatch):
     assert not matches(RECORD) and not matches(RECORD) and len(read) == 1
 
 
-def test_what_is_decoded_is_compared_as_what_it_means():
+def test_decoded_values_are_compared_by_their_meaning():
     value = msgpack.packb({"user": "Zoë", "n": [1, {"deep": None}]})
     record = RECORD._replace(value=value, key=msgpack.packb([7]))
     raw = Decoder(None, "none", "none")

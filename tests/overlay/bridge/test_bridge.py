@@ -236,7 +236,7 @@ def test_a_bridge_goes_on_when_the_broker_of_the_process_is_started_again(tmp_pa
             broker.stop()
 
 
-def test_what_makes_no_sense_is_refused() -> None:
+def test_options_that_make_no_sense_are_refused() -> None:
     with Endpoint() as endpoint:
         with pytest.raises(InvalidRule, match="site"):
             Bridge(endpoint, "127.0.0.1:1", share=["*"])

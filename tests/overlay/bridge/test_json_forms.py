@@ -43,7 +43,7 @@ def test_values_as_json(value: Value, expected: Any) -> None:
     assert type(to_json(value)) is type(expected)
 
 
-def test_what_is_written_is_one_line_of_utf_8_that_every_parser_takes() -> None:
+def test_written_json_is_one_line_of_utf_8_that_every_parser_takes() -> None:
     octets = dumps(to_json((math.inf, "a\nü", "\udcff")))
     assert b"\n" not in octets
     assert json.loads(octets, parse_constant=pytest.fail) == ["Infinity", "a\nü", "\\xff"]

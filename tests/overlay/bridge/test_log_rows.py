@@ -55,7 +55,7 @@ def test_a_row_that_is_damaged_is_an_error(octets: bytes) -> None:
         read_row(rows.text(octets))
 
 
-def test_whatever_is_changed_in_a_row_it_is_read_or_refused() -> None:
+def test_a_changed_row_is_read_or_refused() -> None:
     chance = random.Random(1)
     for _ in range(3000):
         octets = bytearray(rows.conn())

@@ -82,7 +82,7 @@ def test_topics_in_the_overlay_are_made_of_records() -> None:
     assert found == ("/alerts/0/7/k/x", (1,))
 
 
-def test_what_has_come_from_the_overlay_is_not_given_back() -> None:
+def test_records_from_the_overlay_are_not_given_back() -> None:
     (record,) = written(ToKafka("", "t"), "/x", 1)
     back = Record("t", 0, 0, 0, record.key, record.value, record.headers)
     assert ToOverlay("*", "/x").message(back) is None

@@ -70,6 +70,6 @@ def test_names_of_topics_in_kafka_are_legal(text: str, topic: str, expected: str
 
 
 @pytest.mark.parametrize("topic", ["", "/", "//", "..", "x" * 250])
-def test_what_cannot_be_the_name_of_a_topic_is_an_error(topic: str) -> None:
+def test_an_invalid_topic_name_is_an_error(topic: str) -> None:
     with pytest.raises(TemplateError, match="cannot be the name of a topic"):
         Template("{topic}", KNOWN).render_topic({"topic": topic})

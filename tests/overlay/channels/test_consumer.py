@@ -52,7 +52,7 @@ def test_events_are_consumed_in_order_and_once():
     assert consumer.receive(Event(2, "x")) == consumer.receive(Event(3, "y")) == []
 
 
-def test_what_is_missing_is_asked_for_until_it_comes():
+def test_missing_events_are_asked_for_until_they_come():
     consumer = begun()
     consumer.receive(Event(3, "y"))
     consumer.receive(Event(6, "z"))
@@ -97,7 +97,7 @@ def test_a_producer_that_is_gone_is_noticed():
     assert consumer.receive(Event(2, "x")) == consumer.tick() == []
 
 
-def test_what_is_ahead_is_bounded():
+def test_events_ahead_of_a_gap_are_bounded():
     consumer = begun()
     for sequence in range(3, MOST_AHEAD + 100):
         consumer.receive(Event(sequence, sequence))

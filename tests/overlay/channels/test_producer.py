@@ -59,7 +59,7 @@ def test_events_are_kept_until_everybody_has_them():
     assert producer.kept == 0 and producer.is_idle
 
 
-def test_what_is_missing_is_sent_again_to_whom_misses_it():
+def test_missing_events_are_sent_again_to_the_consumer_that_lacks_them():
     producer = attached("a", "b")
     for content in "xyz":
         producer.produce(content)
@@ -132,7 +132,7 @@ def test_a_consumer_that_was_dropped_hears_that_it_has_lost_something():
     assert producer.receive("a", Nack((0,))) == [Unicast("a", Handshake(2, HEARTBEAT_TICKS))]
 
 
-def test_what_is_kept_is_bounded(monkeypatch):
+def test_kept_events_are_bounded(monkeypatch):
     monkeypatch.setattr("dafka.overlay.channels.producer.MOST_KEPT", 3)
     monkeypatch.setattr("dafka.overlay.channels.producer.MOST_CONSUMERS", 2)
     producer = attached("a", "b")
@@ -146,7 +146,7 @@ def test_what_is_kept_is_bounded(monkeypatch):
     assert producer.add("c") == [Dropped("c", ErrorCode.UNSPECIFIED, [])]
 
 
-def test_what_is_kept_is_bounded_in_octets_and_the_event_that_goes_beyond_is_kept(monkeypatch):
+def test_kept_events_are_bounded_in_octets_and_the_event_that_goes_beyond_is_kept(monkeypatch):
     monkeypatch.setattr("dafka.overlay.channels.producer.KEPT_OCTETS", 10)
     producer = attached("a")
     producer.produce("x", 9)

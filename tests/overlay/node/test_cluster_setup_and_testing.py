@@ -87,7 +87,7 @@ def test_await_peer_ends_after_its_time_and_calls_back(two):
         until(lambda: called == [True, True])
 
 
-def test_once_peered_everybody_whom_the_peer_knows_gets_what_is_published(make):
+def test_messages_reach_all_nodes_the_peer_knows_as_soon_as_it_is_peered(make):
     middle = make("127.0.0.1:0")
     far = [make() for _ in range(5)]
     subscribers = [one.subscribe("/t") for one in far]
@@ -120,7 +120,7 @@ def test_two_that_connect_to_each_other_keep_one_connection(make):
     assert [peer.id for peer in one.peers() if peer.status == "peered"] == [other.id]
 
 
-def test_what_peers_want_is_known(two):
+def test_filters_of_peers_are_known(two):
     listener, connector = two
     subscriber = connector.subscribe("/a/b", b"/\xff", "/a/b/c")
     until(lambda: set(listener.filters().get(connector.id, [])) == {"/a/b", "/\udcff"})

@@ -27,7 +27,7 @@ from dafka.overlay.values import Count, encode
 from dafka.overlay.wire.zeek import from_value, to_value
 
 
-def test_what_is_published_arrives_in_order_with_topic_value_and_sender(two):
+def test_published_messages_arrive_in_order_with_topic_value_and_sender(two):
     listener, connector = two
     subscriber = listener.subscribe("/t")
     heard(subscriber, connector)
@@ -38,7 +38,7 @@ def test_what_is_published_arrives_in_order_with_topic_value_and_sender(two):
     assert messages[0] == ("/t/x", Count(0), connector.id)
 
 
-def test_both_ends_publish_and_the_own_endpoint_hears_only_who_wants_to(two):
+def test_both_ends_publish_and_messages_reach_the_own_endpoint_only_on_request(two):
     one, other = two
     here, own, there = one.subscribe("/t"), one.subscribe("/t", own=True), other.subscribe("/t")
     heard(there, one)
@@ -240,7 +240,7 @@ def test_a_value_of_many_octets_arrives_whole(two):
     assert subscriber.get(timeout=WAIT).value == value
 
 
-def test_what_was_published_before_the_close_arrives(two):
+def test_messages_published_before_the_close_arrive(two):
     listener, connector = two
     subscriber = listener.subscribe("/t", capacity=100_000)
     heard(subscriber, connector)

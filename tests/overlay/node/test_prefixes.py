@@ -52,7 +52,7 @@ def test_a_subscriber_hears_of_it_at_the_call(make):
     endpoint.subscribe("/one/more")
 
 
-def test_what_others_take_they_all_hear(two):
+def test_as_many_prefixes_as_an_endpoint_may_have_reach_its_peers(two):
     listener, connector = two
     with listener.subscribe(*many(limits.MOST_PREFIXES)) as subscriber:
         last = many(limits.MOST_PREFIXES)[-1].decode()

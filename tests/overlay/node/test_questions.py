@@ -5,7 +5,7 @@ from __future__ import annotations
 from dafka.overlay.node.questions import Questions
 
 
-def test_each_question_has_its_own_answers_and_who_is_gone_owes_none():
+def test_each_question_has_its_own_answers_and_lost_peers_owe_none():
     questions = Questions()
     first, silent = questions.ask([b"a", b"b", b"c"])
     _, others = questions.ask([b"a", b"b"])

@@ -60,7 +60,7 @@ def test_events_are_the_values_that_they_are():
 
 @pytest.mark.parametrize("overflow", ["drop_newest", "drop_oldest", "disconnect", "wait"])
 @pytest.mark.parametrize("seed", range(5))
-def test_what_waits_has_the_topic_on_which_it_came_and_what_does_not_is_not_kept(overflow, seed):
+def test_waiting_messages_have_their_topic_and_dropped_ones_leave_nothing(overflow, seed):
     random = Random(seed)
     capacity = 10**9 if overflow == "wait" else random.randint(1, 6)
     one, waiting, is_closed = subscriber(capacity, overflow), [], False
@@ -117,7 +117,7 @@ def test_a_queue_that_drops_the_oldest_has_the_newest_whatever_was_got_before():
     assert [message.value for message in one.poll()] == [17, 18, 19]
 
 
-def test_what_waits_can_be_got_after_the_end_unless_its_user_has_closed_it():
+def test_waiting_messages_can_be_got_after_the_end_unless_the_user_closed_the_subscriber():
     one = subscriber()
     put(one, 1, 2)
     one.shut(Closed("over"))
@@ -156,7 +156,7 @@ def test_messages_keep_their_topics_and_senders_whatever_was_taken_or_dropped():
         assert first + one.poll() == kept[:2] + expected[overflow]
 
 
-def test_what_is_taken_ahead_is_bounded_in_octets():
+def test_messages_taken_ahead_are_bounded_in_octets():
     one = subscriber()
     one.put_run(b"/t", [encode("x" * 10_000)] * 10, SENDER)
     one.put_run(b"/u", [encode("y")], SENDER)

@@ -96,7 +96,7 @@ def test_a_message_to_a_thousand_peers_goes_out_in_several_turns_and_in_order(mo
     assert [one for some in published.carried for one in some] == expected
 
 
-def test_that_a_peer_is_left_is_not_told_later_than_it_is_so(monkeypatch):
+def test_the_loss_of_a_peer_is_carried_in_the_same_turn_as_its_close(monkeypatch):
     left = [Close(7), PeerDown(7, b"slow", False, False, "too slow")]
 
     def outputs(payload):
@@ -174,7 +174,7 @@ def dear(count):
 
 @pytest.mark.parametrize(("messages", "count"), [(6, 127), (150, 12)])
 @each_time
-def test_what_is_much_work_to_check_holds_up_nobody_where_it_comes_in(messages, count):
+def test_values_that_are_much_work_to_check_hold_up_nobody_where_they_come_in(messages, count):
     with (
         Endpoint("127.0.0.1:0") as middle,
         Endpoint(peers=[middle.address]) as sender,

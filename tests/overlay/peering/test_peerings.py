@@ -251,7 +251,7 @@ def test_goodbye_is_said_once_and_nothing_is_sent_behind_it():
     assert one.peerings.peers == other.peerings.peers == {}
 
 
-def test_what_peers_of_version_2_send_is_handed_on():
+def test_routed_messages_of_version_2_peers_are_handed_on():
     pair = established()
     one, other = pair.sides
     one.carry(one.peerings.send(LARGE, frame(b"\x14anything")))

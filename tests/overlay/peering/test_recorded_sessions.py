@@ -133,7 +133,7 @@ FAILURES = sorted(
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_what_was_tried_on_libbroker_as_a_listener(name):
+def test_sessions_recorded_with_libbroker_as_listener(name):
     recording = session(name)
     side = Side(LIBBROKER, (b"/py",))
     side.connect(1, connector=False)
@@ -151,7 +151,7 @@ def test_the_failures_are_all_there():
 
 
 @pytest.mark.parametrize("name", sorted(OURS_IS_OTHERWISE))
-def test_what_libbroker_waits_for_in_vain_is_ended(name):
+def test_handshakes_in_which_libbroker_waits_in_vain_are_ended(name):
     side = Side(LIBBROKER, (b"/py",))
     side.connect(1, connector=False)
     for vector in session(name):
@@ -213,7 +213,7 @@ OPERATION = [
 
 
 @pytest.mark.parametrize("vector", OPERATION, ids=lambda vector: vector.session)
-def test_what_was_tried_on_libbroker_as_a_peer(vector):
+def test_sessions_recorded_with_libbroker_as_peer(vector):
     side = Side(LIBBROKER, (b"/py",))
     become_peers(side, PYTHON_LARGE)
     side.hear(1, vector.octets)

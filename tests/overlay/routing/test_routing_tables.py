@@ -12,7 +12,7 @@ def test_the_table_holds_paths_to_all_known_peers():
     assert town.paths("A", "B") == ["B", "D C B"]
 
 
-def test_of_each_neighbour_one_path_to_a_peer_is_kept():
+def test_one_path_to_a_peer_is_kept_for_each_neighbour():
     names = "ABCDEFGH"
     town = Town(**dict.fromkeys(names, ""))
     town.link(*[f"{one} {other}" for one in names for other in names if one < other])

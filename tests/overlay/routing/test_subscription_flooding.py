@@ -69,7 +69,7 @@ def test_an_older_filter_is_dropped_an_equal_one_may_bring_a_path_a_newer_one_re
     assert filter_of(town, "A", "S") == (b"/8",)
 
 
-def test_what_a_neighbour_said_last_replaces_what_it_said_before():
+def test_the_last_statement_of_a_neighbour_replaces_earlier_ones():
     town = Town(A="", B="").link("A B")
     say(town, "A", "B", Subscription((S, C, B), (1, 1, 200), 1, ()))
     say(town, "A", "B", Subscription((S, B), (1, 200), 1, ()))

@@ -45,7 +45,7 @@ def test_a_revocation_takes_along_the_paths_that_are_older_and_no_others():
     assert not table.is_revoked(Path((identity("B"), identity("C")), (6, 1)))
 
 
-def test_what_an_earlier_life_of_an_id_said_is_contradicted():
+def test_statements_of_an_earlier_life_of_an_id_are_contradicted():
     town = Town(A="/a", B="", C="").link("A B C")
     # Told by somebody who has it from before A began anew, with a clock that was ahead.
     town.carry("C", [])

@@ -74,7 +74,7 @@ def test_subtract(value, amount, rest):
     ],
     ids=repr,
 )
-def test_what_the_type_of_a_value_does_not_have_is_a_clash(value, amount):
+def test_an_operation_the_type_of_a_value_lacks_is_a_clash(value, amount):
     with pytest.raises(TypeClash):
         add(value, amount)
 

@@ -16,7 +16,7 @@ from dafka.overlay.wire.primitives import NO_ENTITY
 SECOND = Timespan(10**9)
 
 
-def test_what_is_written_anywhere_is_everywhere():
+def test_entries_written_anywhere_are_everywhere():
     town = Town("a", "b")
     town.write("m", put("k", 1))
     town.tick()
@@ -24,7 +24,7 @@ def test_what_is_written_anywhere_is_everywhere():
     assert [town.get(name, key) for name in ("m", "a", "b") for key in "kl"] == [1, 2] * 3
 
 
-def test_what_is_written_before_there_is_a_master_waits():
+def test_entries_written_before_there_is_a_master_wait():
     town = Town("a")
     town.write("a", put("k", 1))
     assert town.get("m", "k") is None and not town.clones["a"].is_attached

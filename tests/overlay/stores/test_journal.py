@@ -44,7 +44,7 @@ def test_nothing_is_said_before_the_backend_has_it(master):
     assert master.ask(0.0, get("a")) == [Answered(1, 1)]
 
 
-def test_what_comes_during_a_commit_is_the_next_one(master):
+def test_commands_during_a_commit_are_the_next_one(master):
     master.write(0.0, put("a"))
     assert master.write(0.0, put("b")) == [] and master.write(0.0, put("b", 2)) == []
     changed, commit = master.committed()

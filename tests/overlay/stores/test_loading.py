@@ -43,7 +43,7 @@ def test_keys_of_later_events_are_newer_than_a_piece(content):
     assert words(loading.take(7, NO_ENTITY)) == ["insert b"] and content.get("a") == "newer"
 
 
-def test_what_was_cleared_meanwhile_does_not_come_back(content):
+def test_entries_cleared_meanwhile_do_not_come_back(content):
     loading = Loading(content)
     loading.receive(piece(5, 2, "a"))
     loading.take(5, NO_ENTITY)
@@ -53,7 +53,7 @@ def test_what_was_cleared_meanwhile_does_not_come_back(content):
     assert loading.take(6, NO_ENTITY) == [] and len(content) == 0
 
 
-def test_what_is_in_no_piece_is_erased_at_the_end_and_what_events_brought_is_not(content):
+def test_entries_in_no_piece_are_erased_at_the_end_and_those_of_events_are_not(content):
     loading = Loading(content)
     content.put("new", 1, None, NO_ENTITY)
     loading.receive(piece(5, 0, "a"))

@@ -51,20 +51,20 @@ def test_an_action_is_the_content_of_an_event_with_the_number_of_the_command():
     [Event(42, ERASE), Handshake(1, 5), Heartbeat(9), RetransmitFailed(9)],
     ids=lambda one: type(one).__name__,
 )
-def test_what_a_producer_says_is_the_same_message_at_the_other_end(message):
+def test_messages_of_a_producer_are_the_same_at_the_other_end(message):
     command = decode_command(encode_command(to_command(CLONE, MASTER, message)))
     assert (command.sender, command.receiver) == (CLONE, MASTER)
     assert from_producer(command) == message
 
 
 @pytest.mark.parametrize("message", [CumulativeAck(9), Nack((3, 4))], ids=lambda one: type(one).__name__)
-def test_what_a_consumer_says_is_the_same_message_at_the_other_end(message):
+def test_messages_of_a_consumer_are_the_same_at_the_other_end(message):
     assert (
         from_consumer(decode_command(encode_command(to_command(CLONE, MASTER, message))).content) == message
     )
 
 
-def test_of_all_messages_of_a_channel_actions_alone_have_a_number():
+def test_only_actions_have_a_number_among_a_channels_messages():
     for message in (Handshake(1, 5), Heartbeat(9), RetransmitFailed(9), CumulativeAck(9), Nack((3,))):
         assert to_command(CLONE, MASTER, message).sequence == 0
     assert to_command(CLONE, MASTER, Event(42, ERASE)).sequence == 42

@@ -54,7 +54,7 @@ def is_decoded(octets: bytes) -> bool:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_what_was_recorded_is_a_value_and_no_part_of_it_is(name):
+def test_recorded_values_are_values_and_no_part_of_them_is(name):
     octets = RECORDED[name]
     for end in range(len(octets) + 1):
         part = octets[:end]
@@ -64,7 +64,7 @@ def test_what_was_recorded_is_a_value_and_no_part_of_it_is(name):
 
 @given(st.one_of(VALUES, EVENTS), st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=3))
 @settings(deadline=None, max_examples=300)
-def test_what_was_tampered_with_is_a_value_if_it_can_be_decoded(value, changes):
+def test_tampered_octets_are_a_value_if_they_can_be_decoded(value, changes):
     octets = bytearray(encode(value))
     for place, octet in changes:
         octets[place % len(octets)] = octet
@@ -94,7 +94,7 @@ def test_nesting_ends_at_the_same_bound(depth):
         b"\x05\xff\xff\xff\xff\xff\x01",  # a length of six octets
     ],
 )
-def test_what_is_refused_by_name_is_not_a_value(octets):
+def test_octets_refused_by_name_are_not_a_value(octets):
     assert not is_decoded(octets) and not is_value(octets)
     assert not is_value(b"\x0e\x01" + octets)
 

@@ -86,7 +86,7 @@ def test_addresses_subnets_and_ports_are_printed_as_people_write_them():
     assert str(decode(payload("data-port-icmp"))) == "8/icmp"
 
 
-def test_what_python_takes_for_equal_are_several_elements_of_a_set():
+def test_values_equal_in_python_are_several_elements_of_a_set():
     mixed = Set([1.0, 1, Count(1), True, Timestamp(1), Timespan(1)])
     assert [type(element) for element in mixed] == [bool, Count, int, float, Timestamp, Timespan]
     assert decode(encode(mixed)) == mixed
@@ -133,7 +133,7 @@ def test_pythons_own_containers_are_taken():
     ],
     ids=lambda value: re.sub(r" at 0x\w+", "", repr(value)),  # the same in each worker
 )
-def test_what_has_no_data_type_is_refused(value):
+def test_values_without_a_data_type_are_refused(value):
     with pytest.raises(InvalidValue):
         encode(value)
 

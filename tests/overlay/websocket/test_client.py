@@ -111,7 +111,7 @@ def test_anything_but_a_value_is_refused_at_once(endpoint):
                 client.publish("/", wrong)
 
 
-def test_what_the_server_refuses_is_kept_and_logged(endpoint, caplog):
+def test_messages_the_server_refuses_are_kept_and_logged(endpoint, caplog):
     with Client(url(endpoint)) as client:
         client.publish("<$>/local/x", 1)
         until(lambda: client.refused)
@@ -130,7 +130,7 @@ def test_a_closed_client_says_so(endpoint):
         client.get()
 
 
-def test_what_was_published_is_sent_before_a_client_closes(endpoint):
+def test_published_messages_are_sent_before_a_client_closes(endpoint):
     with endpoint.subscribe("/", capacity=5000) as subscriber:
         with Client(url(endpoint)) as client:
             for number in range(1000):
@@ -195,7 +195,7 @@ def test_without_reconnecting_the_end_is_an_error_behind_the_last_message():
         client.close()
 
 
-def test_what_libbroker_writes_is_read():
+def test_messages_of_libbroker_are_read():
     def handle(connection):
         acknowledge(connection)
         for data in (

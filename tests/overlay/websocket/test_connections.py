@@ -188,7 +188,7 @@ def test_fragments_are_joined_also_inside_of_characters_and_around_pings():
         "short close",
     ],
 )
-def test_what_breaks_the_protocol_closes_the_connection_with_its_code(octets, code):
+def test_a_protocol_violation_closes_the_connection_with_its_code(octets, code):
     server = opened()
     (end,) = server.receive(octets)
     assert isinstance(end, Ended)

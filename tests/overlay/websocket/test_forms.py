@@ -36,7 +36,7 @@ def test_a_value_survives_its_json_form(value):
 
 @settings(max_examples=40)
 @given(values)
-def test_what_is_written_is_json_in_utf_8_and_ascii_where_the_value_is(value):
+def test_written_values_are_json_in_utf_8_and_ascii_where_the_value_is(value):
     text = data_octets("/t", value).decode("utf-8")
     json.loads(text, parse_constant=pytest.fail)
 
@@ -72,7 +72,7 @@ def test_topics_are_octets_too(topic):
         (frozenset(), []),
     ],
 )
-def test_what_json_has_no_form_for_has_one_all_the_same(value, data):
+def test_values_without_a_form_in_json_have_one_all_the_same(value, data):
     assert form(value)["data"] == data
 
 
@@ -171,7 +171,7 @@ def nested(depth: int) -> str:
     ],
     ids=lambda text: text[:50],
 )
-def test_what_is_out_of_range_or_of_another_form_is_refused(text):
+def test_values_out_of_range_or_of_another_form_are_refused(text):
     result = read_input(3, text)
     assert isinstance(result, Failure)
     assert result.code == "deserialization_failed"

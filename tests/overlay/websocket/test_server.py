@@ -79,7 +79,7 @@ def test_the_ack_names_the_endpoint(endpoint):
         }
 
 
-def test_what_a_client_publishes_reaches_subscribers_peers_and_other_clients_but_not_itself(endpoint):
+def test_messages_of_a_client_reach_subscribers_peers_and_other_clients_but_not_itself(endpoint):
     with (
         Endpoint(listen="127.0.0.1:0") as peer,
         peer.subscribe("/t") as far,

@@ -135,7 +135,7 @@ def test_elements_beyond_those_known_are_left_out_and_batches_hold_messages():
     assert from_value(decode(encode(to_value(batch)))) == batch
 
 
-def test_of_a_nack_only_so_much_is_read_as_is_answered():
+def test_a_nack_is_read_only_as_far_as_it_is_answered():
     nack = Command(0, NO_ENTITY, NO_ENTITY, Nack(tuple(range(1, 100_000))))
     assert decode_command(encode_command(nack)).content == Nack(tuple(range(1, MOST_NACKED + 1)))
     with pytest.raises(MalformedMessage):

@@ -14,7 +14,7 @@ def leaf(number: int, *prefixes: bytes, beside: int = 0) -> Leaf:
     return Leaf(number.to_bytes(16, "big"), prefixes, tuple(one.to_bytes(16, "big") for one in range(beside)))
 
 
-def test_what_is_written_is_read():
+def test_written_leaves_are_read():
     leaves = (leaf(1, b"/a", b"/b", beside=3), leaf(2), leaf(3, b""))
     reader = Reader(encode_leaves(leaves) + b"rest")
     assert read_leaves(reader) == leaves and reader.left == 4

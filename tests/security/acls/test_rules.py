@@ -102,7 +102,7 @@ def test_any_resource_means_that_there_is_one_unless_only_all_prefixes_together_
         assert rules.may_any(principal, ("1.1.1.1",), write, TOPIC) is expected
 
 
-def test_what_is_removed_leaves_nothing_behind():
+def test_removed_rules_leave_nothing_behind():
     rules = Rules()
     some = [
         acl(name, operation, permission, pattern=pattern, who=who)

@@ -20,7 +20,7 @@ from dafka.security import ClientSasl, OAuthTokens, SaslError, ServerSasl
         (lambda: ClientSasl(mechanism=None), "sasl_mechanism"),  # type: ignore[arg-type]
     ],
 )
-def test_what_cannot_be_is_named(make, words):
+def test_an_error_names_the_invalid_option(make, words):
     with pytest.raises(SaslError, match=words):
         make()
 

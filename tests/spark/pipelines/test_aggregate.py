@@ -59,7 +59,7 @@ def test_windows_go_to_a_topic_once_they_are_complete(spark, broker, flights, tm
     ]
 
 
-def test_how_many_windows_are_open_is_said():
+def test_the_number_of_open_windows_is_logged():
     assert str(Aggregated(7, 0, "2024-03-01T22:30:00.000Z")) == "7 events read"
     assert str(Aggregated(7, 1, "2024-03-01T22:30:00.000Z")) == (
         "7 events read; 1 window is still open and not written: the checkpoint keeps what is counted until "

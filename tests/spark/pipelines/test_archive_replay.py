@@ -80,7 +80,7 @@ def test_topics_are_archived_by_topic_and_day_and_each_record_once(spark, broker
     }
 
 
-def test_what_was_archived_is_replayed_as_it_was(spark, broker, archived):
+def test_archived_records_are_replayed_as_they_were(spark, broker, archived):
     before, folder = archived
     create(broker, "again", 5)
     assert replay_records(spark, folder, target(broker, topic="again")) == 120

@@ -17,7 +17,7 @@ def never():
     raise AssertionError("nothing was to be stopped")
 
 
-def test_what_the_work_returns_or_raises_comes_back():
+def test_results_and_exceptions_of_the_work_come_back():
     assert until_signal(lambda: 7, never) == 7
     with pytest.raises(ZeroDivisionError):
         until_signal(lambda: 1 // 0, never)

@@ -67,7 +67,7 @@ def test_a_producer_that_is_not_idempotent_writes_twice(kind):
         assert broker.values("t") == [b"a", b"a"]
 
 
-def test_what_may_not_be_retried_fails_the_future():
+def test_errors_that_may_not_be_retried_fail_the_future():
     with chaos.plan([Fault("produce t-0", 2, "denied")]) as broker, producer(broker) as one:
         one.send("t", b"a").get(100)
         with pytest.raises(TopicAuthorizationFailedError):
@@ -76,7 +76,7 @@ def test_what_may_not_be_retried_fails_the_future():
         assert broker.values("t") == [b"a", b"c"]
 
 
-def test_replicas_do_not_concern_who_does_not_wait_for_them():
+def test_replicas_do_not_concern_producers_that_do_not_wait_for_them():
     plan = [Fault("produce t-0", 1, "timed_out"), Fault("produce t-0", 2, "not_enough_replicas")]
     with chaos.plan(plan) as broker, producer(broker, acks=1, enable_idempotence=False, retries=0) as one:
         for value in (b"a", b"b"):

@@ -55,7 +55,7 @@ def test_exactly_once(broker, write):
         broker.assert_processed_exactly_once("in", "out")
 
 
-def test_what_was_aborted_is_not_there(broker):
+def test_aborted_records_are_not_there(broker):
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, transactional_id="tx") as producer:
         producer.init_transactions()
         for end in (producer.abort_transaction, producer.commit_transaction):

@@ -83,7 +83,7 @@ def test_threads_that_compete_change_nothing():
         worker.join()
 
 
-def test_what_has_happened_is_a_plan_that_happens_again():
+def test_recorded_faults_are_a_plan_that_happens_again():
     faults, calls = outcome(chaos(8, rate=0.3))
     assert faults
     again = outcome(chaos.plan(faults))

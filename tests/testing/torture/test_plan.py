@@ -13,7 +13,7 @@ from dafka.testing.torture.plan import Plan, written
 LOST = Fault("produce my-orders-0", 3, "lost_answer")
 
 
-def test_what_is_printed_can_be_pasted():
+def test_a_printed_plan_can_be_pasted():
     plan = [LOST, Fault("commit billing", 1, "evict"), Fault("transaction tx 1", 2, "loading")]
     assert eval(written(plan)) == plan
     assert repr(LOST) == "Fault('produce my-orders-0', 3, 'lost_answer')"
@@ -44,7 +44,7 @@ def test_faults_are_values():
         (("commit g", 1, "full_disk"), "not a fault of commit"),
     ],
 )
-def test_what_makes_no_sense_is_refused(fault, words):
+def test_faults_that_make_no_sense_are_refused(fault, words):
     with pytest.raises(ValueError, match=words):
         Fault(*fault)
 

@@ -42,12 +42,12 @@ def test_no_fault_of_what_remains_can_be_left_out_even_if_they_need_each_other_o
     assert not any(fails([other for other in found if other is not one]) for one in found)
 
 
-def test_what_fails_without_faults_needs_none():
+def test_a_failure_without_faults_shrinks_to_no_faults():
     assert shrink(faults(5), lambda some: True).faults == []
     assert shrink([], lambda some: True).faults == []
 
 
-def test_what_does_not_fail_again_is_not_shrunk():
+def test_a_failure_that_does_not_happen_again_is_not_shrunk():
     assert shrink(faults(5), lambda some: False) is None
 
 

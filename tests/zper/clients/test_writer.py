@@ -122,7 +122,7 @@ def test_in_mode_1_the_frame_that_answers_a_flush_can_be_read(server: ModelServe
         assert writer.response() == b"last"
 
 
-def test_what_a_mode_does_not_have_is_an_error_that_says_so(server: ModelServer):
+def test_calls_a_mode_does_not_have_are_an_error_that_says_so(server: ModelServer):
     with Writer("flights", server.writer, mode=0) as writer:
         with pytest.raises(ValueError, match="mode 2 has one"):
             writer.flush()

@@ -135,9 +135,7 @@ def test_nodes_that_only_claim_to_be_there_are_bounded_and_forgotten(cluster: Cl
     assert [one["id"] for one in asked(cluster, b"NODES")["nodes"]] == ["A", "B"]
 
 
-def test_where_there_is_no_room_a_lost_claim_makes_room_for_a_new_one(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_lost_claim_makes_room_for_a_new_one(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limits, "NODES", 2)
     claim(cluster, node("old"), now=0.0)
     claim(cluster, node("new"), now=4.0)
@@ -262,7 +260,7 @@ def test_any_frames_are_answered_or_an_error_of_ours(frames: list[bytes]):
         assert cluster.asked(frames, "", 0)[0] == b"\x64"
 
 
-def test_what_a_node_keeps_of_anothers_topics_is_bounded(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+def test_topics_kept_of_another_node_are_bounded(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limits, "TOPICS", 5)
     for number in range(20):
         cluster.answered(B, messages.answer(node(), Changes(1, 0, number, [(f"t{number}", 0, 1)])), 0)

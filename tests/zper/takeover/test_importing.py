@@ -64,7 +64,7 @@ def test_kafka_clients_read_the_records(broker: TestBroker, folder: Path):
     assert values[-1] == b"last"
 
 
-def test_what_was_imported_is_there_after_a_restart_and_can_be_added_to(
+def test_imported_topics_are_there_after_a_restart_and_can_be_added_to(
     broker: TestBroker, folder: Path, tmp_path: Path
 ):
     import_(broker, folder)

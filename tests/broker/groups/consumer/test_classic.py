@@ -82,7 +82,7 @@ def test_a_member_joins_at_once_syncs_and_hears_when_there_is_more(mixed):
     assert (topic.topic, len(topic.partitions)) == ("t", 3)
 
 
-def test_a_member_id_is_given_out_first_to_those_who_know_that(mixed):
+def test_clients_that_support_it_get_a_member_id_before_they_join(mixed):
     told = mixed.enter(require_known_member=True)
     assert told.error is MemberIdRequiredError
     assert mixed.enter(told.member_id, require_known_member=True).error is None

@@ -201,7 +201,7 @@ def test_a_topic_that_is_created_while_an_expression_is_matched_is_found(topic, 
     assert count(found) == 8
 
 
-def test_of_expressions_that_no_member_has_any_more_nothing_is_kept(topic):
+def test_expressions_no_member_has_any_more_are_forgotten(topic):
     class MaySee:
         def __call__(self, names: Any) -> Any:
             return names

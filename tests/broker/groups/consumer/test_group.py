@@ -181,7 +181,7 @@ def test_regular_expressions_and_names_add_up(table):
     assert table.group.resolved == {}
 
 
-def test_what_is_matched_anew_counts_for_all_who_have_the_expression(table):
+def test_new_matches_of_an_expression_count_for_all_members_that_have_it(table):
     x = table.join("x", topics=[], regex="v.*", matched=[])
     table.topics.create("v", 2)
     table.join("y", topics=[], regex="v.*", matched=["v"])
@@ -349,7 +349,7 @@ def test_members_are_described_as_they_are(table):
     assert one.assigned == one.target == {**table.owned(*range(6)), **table.owned(0, 1, topic="u")}
 
 
-def test_what_a_member_is_still_to_give_up_is_described_as_its_own(table):
+def test_partitions_a_member_has_still_to_revoke_are_described_as_its_own(table):
     x = table.join("x")
     table.join("y")
     told = table.send("x", x.epoch)

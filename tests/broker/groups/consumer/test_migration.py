@@ -141,7 +141,7 @@ class Pauses:
                 self.left.pop(0)()
 
 
-def test_what_changes_while_a_large_group_is_upgraded_is_taken_over_too(table, old, monkeypatch):
+def test_changes_during_the_upgrade_of_a_large_group_are_taken_over_too(table, old, monkeypatch):
     leaving = LeavingMember(next(iter(old.group.members)))
     monkeypatch.setattr(migration, "Pace", partial(Pauses, lambda: old.group.leave(0.0, [leaving])))
     group = upgraded(0.0, "g", old.group, table.topics)

@@ -11,7 +11,7 @@ from dafka.broker.groups.consumer.owned import Owned
 A = UUID(int=1)
 
 
-def test_what_was_taken_is_free_after_its_release():
+def test_taken_partitions_are_free_after_their_release():
     owned = Owned()
     owned.take({A: frozenset({0, 1})})
     assert owned.free(A, frozenset({1, 2})) == {2}

@@ -21,7 +21,7 @@ def shares(partitions, *members):
     }
 
 
-def test_of_each_topic_a_member_has_a_range_and_the_first_ones_have_one_more():
+def test_a_member_has_a_range_of_each_topic_and_the_first_ones_have_one_more():
     assert shares({A: 5, B: 2}, subscriber("x", A, B), subscriber("y", A, B), subscriber("z", A, B)) == {
         "x": {A: [0, 1], B: [0]},
         "y": {A: [2, 3], B: [1]},

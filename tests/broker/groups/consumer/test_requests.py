@@ -29,7 +29,7 @@ def heartbeat(**change: Any) -> ConsumerHeartbeat:
         {"member_epoch": -2, "instance_id": "i"},
     ],
 )
-def test_what_makes_sense_passes(good):
+def test_valid_heartbeats_pass(good):
     check_heartbeat("g", heartbeat(**good))
 
 
@@ -55,6 +55,6 @@ def test_what_makes_sense_passes(good):
         ("g", {"assignor": "sticky"}, UnsupportedAssignorError),
     ],
 )
-def test_what_makes_none_is_refused(group, bad, error):
+def test_invalid_heartbeats_are_refused(group, bad, error):
     with pytest.raises(error):
         check_heartbeat(group, heartbeat(**bad))

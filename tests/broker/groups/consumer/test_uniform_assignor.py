@@ -64,7 +64,7 @@ def test_a_new_member_takes_its_part_and_nothing_else_moves():
     assert moved(before, after) == 2 and size(after["z"]) == 2
 
 
-def test_what_a_member_had_that_has_gone_is_shared_out():
+def test_partitions_of_a_member_that_left_are_shared_out():
     before = assign_uniform(spec({name: [A] for name in "xyz"}, {A: 6}))
     rest = {"x": [A], "y": [A]}
     after = assign_uniform(spec(rest, {A: 6}, before))
@@ -80,7 +80,7 @@ def test_members_with_nothing_else_to_read_get_more_of_what_they_share():
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_of_random_groups_each_partition_is_a_subscribers_and_nothing_moves_without_need(seed):
+def test_in_random_groups_each_partition_has_a_subscriber_and_nothing_moves_without_need(seed):
     random = Random(seed)
     partitions = {topic: random.randint(1, 9) for topic in TOPICS}
     same = random.random() < 0.4

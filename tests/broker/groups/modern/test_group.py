@@ -145,7 +145,7 @@ def test_a_target_of_an_older_epoch_is_not_installed_and_those_who_left_have_no_
     assert set(group.target) == {"m"} and group.assignment_epoch == late and group.needs_target
 
 
-def test_of_very_many_members_whose_time_has_come_each_tick_removes_some(group, monkeypatch):
+def test_each_tick_removes_some_of_very_many_expired_members(group, monkeypatch):
     monkeypatch.setattr("dafka.broker.groups.modern.group.REMOVED_AT_ONCE", 4)
     for number in range(5):
         group.enter(f"m{number}", "a")

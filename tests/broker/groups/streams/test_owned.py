@@ -33,5 +33,5 @@ def test_nobody_takes_what_is_taken():
         owned.take("q", Roles(TASK))
 
 
-def test_of_two_roles_of_a_task_one_is_free():
+def test_one_of_two_roles_of_a_task_is_free():
     assert Owned().free("p", Roles(TASK, TASK)) == Roles(TASK)

@@ -44,7 +44,7 @@ def test_a_copy_is_in_another_process_and_takes_over():
     assert alone["n"] == Roles({"s": frozenset({0, 1})})
 
 
-def test_where_a_standby_was_the_task_becomes_active():
+def test_a_task_becomes_active_where_its_standby_was():
     before = {"n": Roles({}, {"s": frozenset({0})}), "m": NOTHING}
     after = assign_sticky(spec(before, {"m": "p", "n": "q"}, {"s": 1}))
     assert after["n"] == Roles({"s": frozenset({0})})

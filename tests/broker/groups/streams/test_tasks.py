@@ -17,7 +17,7 @@ from dafka.broker.groups.streams.tasks import (
 HAD = Roles({"a": frozenset({0, 1})}, {"b": frozenset({2})})
 
 
-def test_what_stays_keeps_its_role():
+def test_tasks_that_stay_keep_their_role():
     target = Roles({"a": frozenset({1}), "b": frozenset({2})})
     kept, given_up = split(HAD, target)
     assert kept == Roles({"a": frozenset({1})})

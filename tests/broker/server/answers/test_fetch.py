@@ -151,7 +151,7 @@ def test_a_fetch_without_records_is_answered_empty_after_max_wait(client: Client
     assert time.monotonic() - begun >= 0.09
 
 
-def test_what_is_read_counts_once_and_only_if_the_client_gets_it(
+def test_records_read_count_once_and_only_if_the_client_gets_them(
     broker: Broker, client: Client, wire: WireClient
 ):
     client.create("topic", 2)

@@ -60,7 +60,7 @@ def codes(items: Any) -> list[tuple[str, int]]:
     return [(one.name, one.error_code) for one in items]
 
 
-def test_of_a_new_topic_its_existence_is_looked_at_first(wire: WireClient) -> None:
+def test_the_existence_of_a_new_topic_is_checked_first(wire: WireClient) -> None:
     asked = [creatable("topic", -7, 9), creatable("new", **{"retention.ms": None})]
     answer = wire.ask(CreateTopicsRequest(topics=asked, timeout_ms=1000, validate_only=False), 7)
     assert sorted(codes(answer.topics)) == [("new", 40), ("topic", 36)]
@@ -95,7 +95,7 @@ def test_settings_of_a_resource_that_is_named_twice_stay(wire: WireClient) -> No
     assert [one.error_code for one in answer.results] == [INVALID_REQUEST] * 2
 
 
-def test_what_is_named_very_often_is_answered_some_times(wire: WireClient) -> None:
+def test_a_name_repeated_very_often_is_answered_a_bounded_number_of_times(wire: WireClient) -> None:
     """A name of some octets may have an answer of kilobytes."""
     resource, group = (
         DescribeConfigsRequest.DescribeConfigsResource,
@@ -182,7 +182,7 @@ def test_nothing_is_fetched_at_a_level_that_there_is_not(wire: WireClient) -> No
     assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 3)
 
 
-def test_of_a_session_nothing_is_lost_by_a_fetch_at_no_level(wire: WireClient) -> None:
+def test_a_fetch_at_no_level_loses_nothing_of_a_session(wire: WireClient) -> None:
     request = fetch("topic", 0)
     request.session_epoch = 0
     request.max_wait_ms = 0
@@ -273,13 +273,13 @@ def test_more_partitions_than_a_topic_may_have_are_against_a_policy(wire: WireCl
     assert codes(answer.topics) == [("new", 44)]
 
 
-def test_of_a_new_topic_settings_are_looked_at_before_replicas(wire: WireClient) -> None:
+def test_settings_of_a_new_topic_are_checked_before_replicas(wire: WireClient) -> None:
     asked = [creatable("new", 1, -2, **{"retention.ms": "abc"})]
     answer = wire.ask(CreateTopicsRequest(topics=asked, timeout_ms=1000, validate_only=False), 7)
     assert codes(answer.topics) == [("new", 40)]
 
 
-def test_what_a_reassignment_may_change_is_told_as_it_was_asked(wire: WireClient) -> None:
+def test_a_reassignment_answer_repeats_whether_the_replication_factor_may_change(wire: WireClient) -> None:
     for may in (True, False):
         request = AlterPartitionReassignmentsRequest(
             timeout_ms=1000, allow_replication_factor_change=may, topics=[]
@@ -297,7 +297,7 @@ def test_loggers_are_listed_and_have_no_settings(wire: WireClient) -> None:
     assert (found.error_code, found.configs) == (0, [])
 
 
-def test_of_changed_settings_those_that_are_there_twice_are_looked_at_first(wire: WireClient) -> None:
+def test_settings_changed_twice_in_a_request_are_checked_first(wire: WireClient) -> None:
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     change = resource.AlterableConfig(name="retention.ms", config_operation=0, value="5")
     asked = resource(resource_type=2, resource_name="..", configs=[change, change])
@@ -305,7 +305,7 @@ def test_of_changed_settings_those_that_are_there_twice_are_looked_at_first(wire
     assert [one.error_code for one in answer.responses] == [INVALID_REQUEST]
 
 
-def test_what_is_described_twice_is_answered_twice(wire: WireClient) -> None:
+def test_a_name_described_twice_is_answered_twice(wire: WireClient) -> None:
     groups = DescribeGroupsRequest(groups=["g", "g"], include_authorized_operations=True)
     answered = wire.ask(groups, 6).groups
     assert [(one.group_id, one.error_code) for one in answered] == [("g", 69)] * 2

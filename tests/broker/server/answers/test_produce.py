@@ -185,9 +185,7 @@ def test_another_request_after_produce_requests_is_answered_after_them(client: C
 
 
 @pytest.mark.parametrize("topics", [1, 2])
-def test_of_a_partition_that_is_named_twice_the_last_one_counts(
-    client: Client, wire: WireClient, topics: int
-):
+def test_the_last_of_two_entries_for_a_partition_counts(client: Client, wire: WireClient, topics: int):
     """As in Kafka, and it is answered once, whether its topic is named twice as well."""
     client.create("topic")
 

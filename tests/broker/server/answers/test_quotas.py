@@ -53,7 +53,7 @@ def entries(response: Any) -> list[tuple[dict, dict]]:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_what_is_set_is_described_until_it_is_removed(wire: WireClient, version: int) -> None:
+def test_quotas_are_described_until_they_are_removed(wire: WireClient, version: int) -> None:
     alice = {"user": "alice"}
     both = {"user": None, "client-id": "c"}
     done = alter(wire, version, (alice, {"producer_byte_rate": 10.0}), (both, {"request_percentage": 0.5}))

@@ -36,7 +36,7 @@ def test_there_are_no_tokens(client: Client, request_: Any):
     assert ask(Context(principal="User:alice")).error_code == DelegationTokenAuthDisabledError.errno
 
 
-def test_the_answer_names_who_has_asked(client: Client):
+def test_the_answer_names_the_principal_of_the_request(client: Client):
     alice = Context(principal="User:alice")
     found = client.connection.hub.run(answer, client.core, REQUESTS[0], alice)
     assert (found.principal_type, found.principal_name) == ("User", "alice")

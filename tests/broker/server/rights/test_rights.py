@@ -62,7 +62,7 @@ def test_a_client_of_the_process_is_the_owner(client: Client, wire: WireClient):
     assert wire.ask(produce("t", batch(b"v")), 9).responses[0].partition_responses[0].error_code == REFUSED
 
 
-def test_what_is_refused_has_no_effect(client: Client, wire: WireClient):
+def test_refused_requests_have_no_effect(client: Client, wire: WireClient):
     client.create("t")
     client.create("u")
     allow(client, acl(Operation.WRITE, "u"), acl(Operation.DESCRIBE))

@@ -59,7 +59,7 @@ def admin(address: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("client", SESSIONS)
-def test_what_a_client_may_is_what_it_can(address: str, admin: Any, client: str) -> None:
+def test_clients_can_do_exactly_what_they_are_allowed(address: str, admin: Any, client: str) -> None:
     if client == "kcat" and shutil.which("kcat") is None:
         pytest.skip("there is no kcat here")
     if client == "java" and not os.environ.get("DAFKA_TEST_APACHE_KAFKA"):

@@ -49,7 +49,7 @@ def test_looks_go_on_until_there_are_enough(terminal, topic) -> None:
     assert [one["topics"][0]["written"] for one in looks] == [None, 0.0, 0.0]
 
 
-def test_what_means_nothing_is_said(terminal) -> None:
+def test_options_that_mean_nothing_are_refused_with_the_reason(terminal) -> None:
     assert "needs a terminal" in terminal.misused("top")
     assert "--json" in terminal.misused("top", "--count", "3")
     assert "give no --count" in terminal.misused("top", "--count", "3", "--json", "--once")

@@ -34,7 +34,7 @@ def test_lines_for_people_have_no_control_characters() -> None:
     assert group_cells(LOOK.groups[0]) == ("billing\\x1b[2J", "classic", "Stable", "7", "1,234", "12 ms")
 
 
-def test_what_is_left_out_is_told_with_what_to_do() -> None:
+def test_groups_left_out_are_told_with_what_to_do() -> None:
     assert left_out(LOOK) == "3 groups are looked at in turns: --group PATTERN chooses"
     assert left_out(LOOK._replace(left_out={"partitions": 0, "groups": 0})) == ""
 

@@ -157,7 +157,7 @@ def test_the_bindings_own_classes():
 
 
 @pytest.mark.parametrize("wrong", [object(), 1j, bytearray(b"x"), datetime.date(2020, 1, 1), range(3)])
-def test_what_has_no_data_type_is_refused_by_name(wrong: object):
+def test_values_without_a_data_type_are_refused_by_name(wrong: object):
     with pytest.raises(TypeError, match=f"unsupported data type: .*{type(wrong).__name__}"):
         to_value([{"key": wrong}])
 

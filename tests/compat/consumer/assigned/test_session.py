@@ -103,7 +103,7 @@ def test_after_an_answer_that_did_not_come_everything_is_said_again(fake, begin)
     assert not session.lost
 
 
-def test_what_the_program_has_not_given_up_yet_is_never_said_to_be_given_up(fake, begin):
+def test_partitions_the_program_still_owns_are_never_reported_as_revoked(fake, begin):
     session = begin()
     until(lambda: session.assigned == {("a", 0)})
     session.owns([("a", 0)])
@@ -118,7 +118,7 @@ def test_what_the_program_has_not_given_up_yet_is_never_said_to_be_given_up(fake
     until(lambda: any(one.owned == {} for one in fake.asked[seen:]))
 
 
-def test_what_the_program_may_begin_to_read_is_not_said_to_be_free(fake, begin):
+def test_partitions_the_program_may_begin_to_read_are_not_reported_as_revoked(fake, begin):
     session = begin()
     until(lambda: session.assigned == {("a", 0)})
     fake.answers.append(ConsumerHeartbeatAnswer(None, None, "m", 1, 0.02, {}))
@@ -173,7 +173,7 @@ def test_a_refused_commit_of_the_epoch_loses_the_membership_and_an_older_one_doe
     until(lambda: session.lost)
 
 
-def test_what_the_group_refuses_is_the_programs_to_hear(fake, begin):
+def test_errors_of_the_group_reach_the_program(fake, begin):
     fake.answers.append(ConsumerHeartbeatAnswer(GroupMaxSizeReachedError))
     session = begin()
     until(lambda: isinstance(session.failure, GroupMaxSizeReachedError))

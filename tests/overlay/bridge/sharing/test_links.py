@@ -244,7 +244,7 @@ def test_topics_that_are_not_shared_any_more_are_not_sent() -> None:
     assert outgoing.send(Batches("a", 0, 2, 1, (b"x",))) == []
 
 
-def test_what_is_in_flight_is_what_was_not_acknowledged() -> None:
+def test_unacknowledged_batches_are_in_flight() -> None:
     outgoing = Outgoing(Attach(1, "paris", {}))
     outgoing.share({"flights": 1})
     outgoing.repeat()
@@ -255,7 +255,7 @@ def test_what_is_in_flight_is_what_was_not_acknowledged() -> None:
     assert outgoing.in_flight == 2 * (limits.EVENT_BESIDE + 100)
 
 
-def test_what_came_along_an_earlier_link_is_not_written() -> None:
+def test_batches_of_an_earlier_link_are_not_written() -> None:
     incoming = Incoming("paris", "berlin", dict, iter(range(10)).__next__)
     incoming.greeted(0.0, BERLIN, True)
     incoming.receive(0.0, BERLIN, 1, Handshake(1, 5))

@@ -143,7 +143,7 @@ def test_a_value_longer_than_other_sites_take_is_left_out(
     assert settings_at(brokers[0], "t") == {"retention.ms": "60000"}
 
 
-def test_what_is_remembered_of_a_site_is_bounded_in_characters_and_changes_are_not_counted_twice(
+def test_settings_remembered_of_a_site_are_bounded_in_characters_and_changes_not_counted_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(settings_module, "SET_CHARACTERS", 10_000)

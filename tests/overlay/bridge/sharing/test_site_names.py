@@ -25,7 +25,7 @@ def test_shared_is_what_matches_and_is_of_this_site() -> None:
     assert shared(topics, ["flights*", "*.flights"], ["paris"]) == ["flights", "flights.old"]
 
 
-def test_what_belongs_to_the_broker_is_never_shared() -> None:
+def test_internal_topics_are_never_shared() -> None:
     assert shared(["__consumer_offsets", "a"], ["*"], []) == ["a"]
 
 

@@ -53,7 +53,7 @@ def test_a_handshake_that_never_ends_is_ended(endpoint, monkeypatch):
     until(lambda: connections(endpoint) == 0)
 
 
-def test_what_strangers_have_sent_is_gone_with_them_not_with_the_next_collection_of_garbage(endpoint):
+def test_octets_of_strangers_are_freed_with_them_not_with_the_next_collection_of_garbage(endpoint):
     def held():
         readers = [one for one in gc.get_objects() if type(one) is FrameReader]
         return sum(len(one._partial) + len(one._octets) for one in readers)
@@ -84,7 +84,7 @@ def test_handshakes_of_tls_are_bounded_in_number_and_honest_ones_have_their_time
         assert silent[0].recv(1) == b""  # the oldest had to go
 
 
-def test_what_all_strangers_have_sent_is_bounded_together(monkeypatch, endpoint):
+def test_octets_of_all_strangers_together_are_bounded(monkeypatch, endpoint):
     monkeypatch.setattr(socket_limits, "RECEIVED_OCTETS", 1_000_000)
     monkeypatch.setattr(socket_limits, "RECEIVED_FAIR_OCTETS", 10_000)
     monkeypatch.setattr(node_limits, "MESSAGE_SECONDS", 0.3)
@@ -102,7 +102,7 @@ def test_what_all_strangers_have_sent_is_bounded_together(monkeypatch, endpoint)
         until(lambda: connections(endpoint) < 20)  # whoever holds up others is too slow
 
 
-def test_of_all_who_read_nothing_the_one_with_most_waiting_goes(monkeypatch):
+def test_the_connection_with_most_octets_waiting_is_closed_first(monkeypatch):
     monkeypatch.setattr(node_limits, "ALL_LINKS_OCTETS", 8_000_000)
     with Endpoint(listen=f"{LOOPBACK}:0", versions=(1, 1)) as endpoint, ExitStack() as stack:
         small, large = (stack.enter_context(stranger(endpoint)) for _ in range(2))

@@ -67,7 +67,7 @@ def test_everything_is_there_again(attach, durability):
     assert attach(durability=durability).get("count") == 1
 
 
-def test_what_was_cleared_stays_away_and_leaves_the_disk(attach, tmp_path):
+def test_cleared_entries_stay_away_and_leave_the_disk(attach, tmp_path):
     with attach() as store:
         for number in range(1200):
             store.put(number, number)
@@ -186,7 +186,7 @@ def test_a_large_content_is_loaded_beside_the_hub(attach):
     no_long_turn(get_hub().turns.longest_cpu, 0.05)
 
 
-def test_what_was_written_before_the_end_is_there(tmp_path):
+def test_entries_written_before_the_end_are_there(tmp_path):
     endpoint = Endpoint()
     store = endpoint.attach_master("st", Disk(tmp_path / "store"))
     for number in range(500):
@@ -198,7 +198,7 @@ def test_what_was_written_before_the_end_is_there(tmp_path):
         assert len(other.attach_master("st", Disk(tmp_path / "store")).keys()) == 500
 
 
-def test_what_was_acknowledged_survives_kill_9(tmp_path):
+def test_acknowledged_entries_survive_kill_9(tmp_path):
     crashes = Crashes(tmp_path, seed=7)
     while crashes.kills < 2 or not crashes.acknowledged:  # on a busy machine it comes to nothing at first
         crashes.crash()

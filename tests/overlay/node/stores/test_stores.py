@@ -103,7 +103,7 @@ def test_every_operation_at_every_role(stores, role):
     assert [len(store.keys()) for store in stores] == [0, 0, 0]
 
 
-def test_what_cannot_be_answered_is_a_named_error_with_brokers_code(stores):
+def test_questions_without_an_answer_are_named_errors_with_brokers_code(stores):
     stores[0].put("number", 1)
     stores[0].put("vector", [1])
     settle(stores)
@@ -133,7 +133,7 @@ def test_a_value_that_stores_do_not_take_is_refused_where_it_enters(stores):
         assert caught.value.code is ErrorCode.BACKEND_FAILURE
 
 
-def test_what_the_type_of_a_value_does_not_have_changes_nothing(stores):
+def test_operations_the_type_of_a_value_lacks_change_nothing(stores):
     stores[0].put("k", "text")
     for store in stores:
         store.increment("k", Count(1))
@@ -142,7 +142,7 @@ def test_what_the_type_of_a_value_does_not_have_changes_nothing(stores):
     assert [store.get("k") for store in stores] == ["text"] * 3
 
 
-def test_of_all_that_put_a_unique_key_one_wins(stores):
+def test_one_of_all_that_put_a_unique_key_wins(stores):
     won: list[str] = []
 
     def put(store, number):
@@ -241,7 +241,7 @@ def test_without_a_master_questions_end_in_time():
         assert not clone.await_idle(0.1) and not proxy.await_idle(0.1)
 
 
-def test_what_was_written_before_there_was_a_master_arrives(endpoints):
+def test_entries_written_before_there_was_a_master_arrive(endpoints):
     master, clone, proxy = endpoints
     early, asking = clone.attach_clone("st"), proxy.attach_proxy("st")
     early.put("a", 1)
