@@ -92,11 +92,12 @@ def connect(
     the environment variable ``DAFKA_EMBEDDED=DIR`` every address that names no running broker of this
     process means the one on the folder DIR, which is started when first asked for and runs until the
     interpreter exits. Without ``wait`` a broker of another process is not looked for before it is
-    called. Without ``retry_login`` one that does not let in who is asking is not waited for: raises
+    called. Without ``retry_login`` a refused login is not tried again: raises
     :class:`dafka.broker.interface.errors.LoginRefusedError`.
 
     ``request_timeout`` (seconds), ``security_protocol`` (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL), ``tls``
-    (whom to trust, with SSL; None: whom the system trusts) and ``sasl`` (who one is) are for TCP.
+    (trusted authorities, with SSL; None: those of the system) and ``sasl`` (the client's account) are for
+    TCP.
 
     Raises ValueError for a port that is not a number, ``kafka.errors.KafkaTimeoutError`` (its cause is what
     came of TCP, where that was tried), ``kafka.errors.KafkaConfigurationError`` for another security

@@ -1,9 +1,8 @@
 """Access control lists: the log's table ``acls``, and what they decide.
 
 A row is named by a digest of the entry and has its fields, so an entry is there once. The rules are those of
-:mod:`dafka.security.acls.rules`. What a principal may do to a resource is found once and kept until the lists
-change; with every change :attr:`AclTable.version` goes up, by which those who wait learn that they have to
-look again.
+:mod:`dafka.security.acls.rules`. The rights of a principal to a resource are computed once and cached until
+the lists change. Every change raises :attr:`AclTable.version`, which tells waiting requests to look again.
 """
 
 from __future__ import annotations

@@ -51,10 +51,11 @@ class Denials:
 
 
 class Rights:
-    """Of one client: ``principal`` at the address ``host``; ``where`` is its connection in words. Hub side.
+    """The rights of one client: ``principal`` at the address ``host``; ``where`` is its connection in words.
+    Hub side.
 
-    ``api`` is what it asked for. What is ``quiet`` is not written to the audit log: the answer only leaves
-    something out.
+    ``api`` is the API of its request. ``quiet`` denials are not written to the audit log: the answer only
+    leaves something out.
     """
 
     def __init__(self, table: AclTable, denials: Denials, principal: str, host: str, where: str = "") -> None:

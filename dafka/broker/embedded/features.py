@@ -1,8 +1,8 @@
 """The features of this broker, and their levels, in the log's table ``features``.
 
 A folder that has no level for a feature gets the one of :data:`SUPPORTED`, so that a new feature is on as
-soon as the broker has it. What may change follows Kafka's FeatureControlManager at metadata version 4.3: any
-level of a feature goes up and down, but for ``metadata.version`` and ``kraft.version``, which only go up.
+soon as the broker has it. Allowed changes are those of Kafka's FeatureControlManager at metadata version 4.3:
+any level of a feature goes up and down, but for ``metadata.version`` and ``kraft.version``, which only go up.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ offsets are given again, in a new leader epoch. Before that the rows about the l
   gap and is refused, so the transaction is aborted and not committed in part.
 - An aborted transaction that is lost is forgotten. Otherwise readers would skip new records of its producer
   at these offsets. If only the marker is lost, another one is written at the end of the partition.
-- Checkpoints of positions behind the end are forgotten: what gets the lost offsets may be of other sizes.
+- Checkpoints of positions behind the end are forgotten: the records that get the lost offsets may have other
+  sizes.
 - A group that has committed a lost offset continues at the end of the partition. Otherwise it would miss the
   new records up to the lost offset.
 """

@@ -7,8 +7,8 @@ leave the deadlines as they are.
 
 Members cannot join a group with an empty name, but offsets may be committed for it, as in Kafka.
 
-Members and committed offsets survive a restart. What a member is told of its generation and its assignment is
-on the disk by then (:mod:`dafka.broker.groups.kept_members`).
+Members and committed offsets survive a restart. A member hears of its generation and its assignment when both
+are on the disk (:mod:`dafka.broker.groups.kept_members`).
 """
 
 from __future__ import annotations
@@ -358,7 +358,7 @@ class Coordinator(GroupInterface):
             answers.update(dict.fromkeys(unknown, UnknownTopicOrPartitionError))
             committed = {key: one for key, one in committed.items() if key not in unknown}
             if not committed:
-                continue  # as in Kafka, whoever it was
+                continue  # as in Kafka, for any member
             error = self.check_commit(group, generation, member_id, instance_id, committed)
             if error is not None:
                 answers.update(dict.fromkeys(committed, error))

@@ -3,14 +3,14 @@
 Kafka keeps the members of a group in __consumer_offsets, and so they go on after a restart without joining
 again; their sessions begin anew. Here a group's own row, under its name alone, has what concerns all of them,
 and that of a member what the member has said and what it has been given. Rows are written when that changes,
-which heartbeats hardly ever do; all that changes meanwhile is one commit. What a member is told is answered
-when it is on the disk (:meth:`KeptMembers.wait`), so that nobody has a partition of which the broker knows
-nothing after a crash. A group that is written in pieces has its own row again when they are all of one state.
+which heartbeats hardly ever do; all that changes meanwhile is one commit. A member is answered when its row
+is on the disk (:meth:`KeptMembers.wait`), so that no member has a partition that the broker does not know of
+after a crash. A group that is written in pieces has its own row again when they are all of one state.
 
 Clients in the broker's own process end with it: their members are not kept (``client_host`` is empty).
 
-Of the classic protocol a group is written when its members have their assignments, as in Kafka. What a newer
-group was about to change when it was last written is settled with a new target (``restoring``).
+A group of the classic protocol is written when its members have their assignments, as in Kafka. A newer group
+that was written in the middle of a change gets a new target (``restoring``).
 
 A folder in which there are no members, or those of an older time, is as good: members join again, or are
 removed when their sessions end.
@@ -44,7 +44,7 @@ _LONGEST_ID = 200  # characters in a key; of longer ids the key has a digest
 
 
 class KeptGroup(Protocol):
-    """What is asked of a group whose members are kept."""
+    """The interface of a group whose members are kept."""
 
     @property
     def type(self) -> GroupType:
@@ -61,20 +61,20 @@ class KeptGroup(Protocol):
         """The ids of its members."""
 
     def saved_member(self, member_id: str) -> Saved | None:
-        """What is to be kept of a member; None if nothing is, or there is none of that id."""
+        """The state of a member to keep; None if there is nothing to keep, or no member of that id."""
 
     def saved_whole(self) -> Saved:
-        """What is to be kept of the group besides."""
+        """The state of the group itself to keep."""
 
 
 class _Written:
-    """What is written of a group, or handed over to be."""
+    """The rows of a group that are written, or handed over to be."""
 
     def __init__(self, group: KeptGroup | None) -> None:
         self.group = group
         self.rows: dict[str, Saved] = {}
-        self.too_large: dict[str, Saved] = {}  # what is not written
-        self.later: set[str] = set()  # whose rows a green thread writes
+        self.too_large: dict[str, Saved] = {}  # not written
+        self.later: set[str] = set()  # members whose rows a green thread writes
         self.is_busy = False  # it does
         self.asked = self.done = 0  # how many writes were asked for, and how many of these are over
         self.changes = Changes()
@@ -252,7 +252,7 @@ class KeptMembers:
         return kind, form.read_whole(whole[1:]), [form.read_member(row[1:]) for row in members]
 
     def begin_with(self, name: str, group: KeptGroup) -> None:
-        """These are the rows of a group that was read; what else is stored of it is deleted."""
+        """These are the rows of a group that was read; its other stored rows are deleted."""
         known = self._written[name] = _Written(group)
         form = self.formats[group.type]
         for member_id in group.member_ids():

@@ -1,4 +1,4 @@
-"""What the rows of members have in common, in JSON: partitions by topic, octets, what a member joined with.
+"""The common parts of the rows of members, in JSON: partitions by topic, octets, the join data of a member.
 
 The rows themselves are made where the groups of each type are; :mod:`dafka.broker.groups.kept_members` writes
 them, and reads them when the broker starts. The first part of each is the type of the group.
@@ -128,7 +128,7 @@ is_join = shapes.row_of(
 
 
 def join_row(request: JoinRequest) -> Row:
-    """What a member joined with, without its id."""
+    """The join data of a member, without its id."""
     return [
         request.session_timeout,
         request.rebalance_timeout,
@@ -149,7 +149,7 @@ def join_of(member_id: str, row: Row) -> JoinRequest:
 
 
 class SavedClassic(NamedTuple):
-    """What is kept of a member of a classic group."""
+    """The saved state of a member of a classic group."""
 
     member_id: str
     request: JoinRequest
@@ -157,7 +157,7 @@ class SavedClassic(NamedTuple):
 
 
 class SavedGeneration(NamedTuple):
-    """What is kept of a classic group; ``settled``: whether its members have this generation's assignment.
+    """The saved state of a classic group; ``settled``: whether its members have this generation's assignment.
 
     ``members`` is how many it had, those that are not kept included.
     """

@@ -159,7 +159,7 @@ class Members(Mapping[str, Member]):
         return None
 
     def saved(self, member_id: str) -> SavedClassic | None:
-        """What is to be kept of a member over a restart; None for one in the broker's own process."""
+        """The state of a member to keep over a restart; None for one in the broker's own process."""
         member = self.get(member_id)
         if member is None or not member.request.client_host:
             return None
@@ -224,7 +224,7 @@ class Members(Mapping[str, Member]):
     # -- who is missing -----------------------------------------------------------------------------
 
     def absent(self) -> list[Member]:
-        """Those that have not joined the rebalance, without static members, who keep their places."""
+        """Members that have not joined the rebalance, without static members, which keep their places."""
         return [one for one in self.values() if one.join is None and one.request.instance_id is None]
 
     def late(self, now: float, *, syncs_are_over: bool) -> list[Member]:

@@ -1,9 +1,9 @@
 """All groups of a broker by id, and the clock that ticks them.
 
-There is one namespace of ids: whatever its protocol, a group has its id alone. Its members outlive a restart
-(:mod:`dafka.broker.groups.kept_members`). Of a group of the newer protocols without members the broker keeps
-type and epoch (:mod:`dafka.broker.groups.times`), so that it is of the same type then, and its epoch does not
-go back.
+There is one namespace of ids: groups of different protocols never share an id. Members of a group outlive a
+restart (:mod:`dafka.broker.groups.kept_members`). Of a group of the newer protocols without members the
+broker keeps type and epoch (:mod:`dafka.broker.groups.times`), so that it is of the same type then, and its
+epoch does not go back.
 """
 
 from __future__ import annotations

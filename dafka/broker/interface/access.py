@@ -43,7 +43,7 @@ class CredentialDeletion(NamedTuple):
 
 
 class CredentialUpsertion(NamedTuple):
-    """A credential to set: what PBKDF2 makes of a password, never the password."""
+    """A credential to set: the password as derived by PBKDF2, never the password itself."""
 
     user: str
     mechanism: int
@@ -76,7 +76,8 @@ class AccountInterface(ABC):
     def alter_accounts(
         self, deletions: Sequence[CredentialDeletion], upsertions: Sequence[CredentialUpsertion]
     ) -> dict[str, Outcome]:
-        """Delete and set credentials, one of each user; of who has more in one call nothing is changed.
+        """Delete and set credentials, one of each user; a user with more than one in a call is not changed at
+        all.
 
         Errors: UnacceptableCredentialError, UnsupportedSaslMechanismError, DuplicateResourceError (one
         user twice), ResourceNotFoundError (nothing to delete), KafkaStorageError.
@@ -84,7 +85,7 @@ class AccountInterface(ABC):
 
 
 class AclInterface(ABC):
-    """Who may do what.
+    """Access control lists: the rights of principals.
 
     All methods raise SecurityDisabledError where there are no access control lists, and those of a remote
     broker what the cluster answers.

@@ -6,8 +6,8 @@ no second path to the data.
 
 Every method runs in the hub and may wait as a green thread. Topics are str, partitions are numbers, and
 ``(topic, partition)`` is a plain pair (a kafka-python ``TopicPartition`` is one, too). A request for several
-things is answered for each of them: ``error`` is a class of ``kafka.errors``, or None. What a method raises
-itself concerns the broker as a whole: :class:`dafka.broker.interface.errors.BrokerStoppedError`.
+things is answered for each of them: ``error`` is a class of ``kafka.errors``, or None. An exception raised by
+a method concerns the broker as a whole: :class:`dafka.broker.interface.errors.BrokerStoppedError`.
 """
 
 from __future__ import annotations

@@ -12,4 +12,4 @@ class BrokerStoppedError(DafkaError, KafkaError):
 
 
 class LoginRefusedError(DafkaError, KafkaConnectionError):
-    """A broker does not let in who is asking; it is asked again, as its accounts may change."""
+    """A broker refuses the login of a client. Clients try again, as its accounts may change."""

@@ -16,7 +16,7 @@ from dafka.security.keys import ServerKeys
 
 
 class FrontEnd(ABC):
-    """A front end that serves. Hub side; what it says about itself may be asked from any thread."""
+    """A front end that serves. Hub side; its properties may be read from any thread."""
 
     @property
     def url(self) -> str | None:

@@ -6,7 +6,7 @@ and assignments are octets. ``error`` is a class of ``kafka.errors``, or None.
 
 A member is named by the id that the coordinator gave it, and a *static* member also by the
 ``instance_id`` of its own choice, which survives its restarts. A generation is one round of the group:
-what comes from a member of an older one is refused.
+requests of members of an older one are refused.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ class RecordInterface(ABC):
         """
 
     def count_fetched(self, records: int, octets: int) -> None:
-        """What was read has been given to a client. A broker that keeps no such figures ignores it."""
+        """Count records that were given to a client. A broker without such figures ignores it."""
         return
 
     def watch(self) -> PartitionWatch:

@@ -314,7 +314,7 @@ class ShareInterface(ABC):
         """A connection was closed: its share sessions end. Only for a broker of this process."""
         raise NotImplementedError("share sessions end with the connections of the broker's own process")
 
-    # What brokers of Kafka ask each other. A group with members keeps its states: NonEmptyGroupError.
+    # Requests between brokers of Kafka. A group with members keeps its states: NonEmptyGroupError.
 
     def begin_share_states(
         self, group: str, starts: Mapping[SharePlace, tuple[int, int]]

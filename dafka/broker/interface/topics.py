@@ -30,7 +30,7 @@ class PartitionMetadata(NamedTuple):
 
 
 class TopicMetadata(NamedTuple):
-    """A topic with its partitions in the order of their numbers; ``error`` if there is none of that name."""
+    """A topic with its partitions in the order of their numbers; ``error`` if no topic has that name."""
 
     name: str
     topic_id: UUID

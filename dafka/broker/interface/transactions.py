@@ -28,9 +28,9 @@ NO_EPOCH = -1
 class Writes(IntEnum):
     """How a client writes in transactions (KIP-890).
 
-    ``ANNOUNCED``: it adds partitions and groups first; what it has not added gets InvalidTxnStateError.
-    ``ABORTABLE``: the same, but with TransactionAbortableError. ``ADDING``: the first batch for a partition
-    and the first offset of a group add it (transaction.version 2).
+    ``ANNOUNCED``: it adds partitions and groups first; others get InvalidTxnStateError. ``ABORTABLE``: the
+    same, but with TransactionAbortableError. ``ADDING``: the first batch for a partition and the first offset
+    of a group add it (transaction.version 2).
     """
 
     ANNOUNCED = 0
@@ -117,9 +117,9 @@ class TransactionInterface(ABC):
     ) -> dict[TopicPartition, Error | None]:
         """Begin the transaction if none is open, and note partitions that it writes to.
 
-        All or none of them; but very many are noted in several rounds, and if one of these cannot be written,
-        the answers say which partitions were noted before it. ``verify_only`` notes nothing: partitions that
-        are not part of the transaction get TransactionAbortableError.
+        All of them or nothing; but very many are noted in several rounds, and if one of these cannot be
+        written, the answers say which partitions were noted before it. ``verify_only`` notes nothing:
+        partitions that are not part of the transaction get TransactionAbortableError.
 
         Errors: InvalidProducerIdMappingError, ProducerFencedError, ConcurrentTransactionsError,
         InvalidTxnStateError, UnknownTopicOrPartitionError, OperationNotAttemptedError, KafkaStorageError.

@@ -1,1 +1,1 @@
-"""Looking into any broker through its interface: what the terminal and the console both need."""
+"""Views of any broker through its interface, for the terminal and the console."""

@@ -15,7 +15,7 @@ from dafka.broker.looking.places import bounds
 
 TopicPartition = tuple[str, int]
 
-_LEAVE = -1  # the member epoch of who leaves
+_LEAVE = -1  # the member epoch of a leaving member
 
 _DESCRIBE = {
     GroupType.CLASSIC: "describe_groups",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 LARGEST_TIMESTAMP = 2**62  # that a batch of records holds; before 1970 they are negative
 
 _FIELDS = {"key", "value", "headers", "partition", "timestamp"}
-_IGNORED = {"topic", "offset"}  # what `consume --json` prints besides
+_IGNORED = {"topic", "offset"}  # printed by `consume --json` besides
 
 
 class RowError(ValueError):

@@ -73,7 +73,7 @@ def series_of(broker: Asked, limit: int = ROWS) -> list[Series]:
 
 
 class SeriesCache:
-    """What :func:`series_of` has found, for all who ask; from any thread.
+    """The last result of :func:`series_of`, shared by all callers; from any thread.
 
     It is found anew if it is older than FRESH_SECONDS, and if no more than SHARE of the time goes into that;
     once in OLDEST_SECONDS in any case.

@@ -1,4 +1,4 @@
-"""What a person is told while a broker does not answer."""
+"""Messages for people while a broker does not answer."""
 
 from __future__ import annotations
 

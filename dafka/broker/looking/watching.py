@@ -1,17 +1,17 @@
 """A cluster as it is watched: rates, lags and delays, from looks that follow each other.
 
-Theory of operation. A look asks for the ends of all partitions and for the committed offsets of groups; what
-is told beyond comes from comparing it with the look before. *Written a second* is the growth of a topic's
-ends, *read a second* that of a group's offsets. *Octets a second* is the growth of what a topic takes on the
-disk; it is not known while more is deleted than written.
+Theory of operation. A look asks for the ends of all partitions and for the committed offsets of groups; all
+other figures come from comparing it with the look before. *Written a second* is the growth of a topic's ends,
+*read a second* that of a group's offsets. *Octets a second* is the growth of what a topic takes on the disk;
+it is not known while more is deleted than written.
 
 The *delay* of a group is how long a record waits for it. A partition whose end is ahead of the group gets a
 mark: where its end was, and when. The delay is the time from there until the group has passed the mark, which
 lies between two looks as its offset lies between those of the looks; until it has passed, it is the age of
 the mark. So a delay counts from the first look on, and a group that stands still has one that grows.
 
-Whatever there is in the cluster, a look asks for a bounded number of things. Groups beyond the bound are
-looked at in turns, and keep what was found the last time.
+A look asks for a bounded number of things, however large the cluster is. Groups beyond the bound are looked
+at in turns, and keep what was found the last time.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class Watch:
         return {key: one.offset for key, one in found.items() if one.error is None}
 
     def _sizes(self, keys: list[TopicPartition]) -> dict[str, int]:
-        """What each topic takes on the disk, where the broker tells it to who asks."""
+        """The disk space of each topic, where the broker tells it to this client."""
         if not keys:
             return {}
         try:
@@ -242,7 +242,7 @@ class Watch:
                 self._look_at(listed[name], ends)
             except KafkaConnectionError:
                 raise
-            except (KafkaError, DafkaError):  # it has gone, or is not for who asks
+            except (KafkaError, DafkaError):  # it has gone, or this client may not see it
                 self._forget(name)
                 self._rows[name] = GroupRow(name, listed[name].type.value, listed[name].state)
         return len(names) - len(chosen)

@@ -180,7 +180,7 @@ class Checkpoints:
         return rows
 
     def written(self, rows: Rows, end: Checkpoint) -> None:
-        """What :meth:`rows` said when the end was ``end`` is committed."""
+        """The rows that :meth:`rows` returned when the end was ``end`` are committed."""
         for _, key in rows:
             self._unwritten.pop(key, None)
         self.stored = max(self.stored, end.offset)

@@ -154,7 +154,7 @@ class MeasuredPartition(PartitionPositions):
                         self._checkpoints.grow(piece.end, piece.octets, piece.bytes)
                     self._tell_changed(self)
                     if self._checkpoints.full_rows:
-                        with suppress(LogWriteError):  # later: what is measured can be told all the same
+                        with suppress(LogWriteError):  # later: measured positions can be told all the same
                             self.store()
                 pace.rest()
 

@@ -54,7 +54,7 @@ class OctetCache:
 
 
 class Reading:
-    """Reads the visible records of one partition. Hub side; what takes time is done beside the hub."""
+    """Reads the visible records of one partition. Hub side; long work is done beside the hub."""
 
     def __init__(self, log: Log, producers: ProducerStates, partition: Partition, cache: OctetCache) -> None:
         self._log = log

@@ -31,7 +31,7 @@ class Use(NamedTuple):
 
 
 class Rate:
-    """What was used in the last windows.
+    """Usage in the last windows.
 
     A window begins with the first use that finds the one before over, and its use is forgotten when nothing
     was added for as long as all windows last. A use that is too large for a rate is so until its window is

@@ -1,4 +1,4 @@
-"""Entities: whom a quota can be for, and which of many counts for a client.
+"""The entities that a quota can be for, and which of many quotas counts for a client.
 
 A quota is for a user, a client id, a user with a client id, or an address. Each of them may be a name or the
 default of all that have no quota of their own. For each key of users and client ids, the first of eight
@@ -32,7 +32,7 @@ class InvalidEntityError(ValueError):
 
 
 class Counting(NamedTuple):
-    """The quota that counts: its value, and the name of what those share to whom it applies."""
+    """The quota that counts: its value, and the name of the allowance that its clients share."""
 
     limit: float
     shared: tuple[str | None, str | None]

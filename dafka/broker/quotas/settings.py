@@ -27,7 +27,8 @@ def check_quota_settings(settings: Mapping[str, str]) -> None:
 
 
 def windows(settings: Mapping[str, str], prefix: str = "") -> Windows:
-    """What octets, requests and connections are counted in; prefix "controller.": changes of topics."""
+    """The windows in which octets, requests and connections are counted; prefix "controller.": changes of
+    topics."""
     names = (f"{prefix}quota.window.num", f"{prefix}quota.window.size.seconds")
     number, seconds = (int(settings.get(name, DEFAULTS[name])) for name in names)
     return Windows(number, float(seconds))

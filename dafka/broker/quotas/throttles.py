@@ -45,7 +45,7 @@ class Throttles:
         self.clock = clock
         self.waits = 0  # that were told, since the start
         self._used: OrderedDict[_Name, tuple[_Allowance, float]] = OrderedDict()  # with the quota's value
-        self._shared: dict[str, _Allowance] = {}  # by key: of those for whom there is no place
+        self._shared: dict[str, _Allowance] = {}  # by key: of the clients without a place of their own
 
     def __bool__(self) -> bool:
         """Whether there is any quota."""

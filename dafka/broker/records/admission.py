@@ -12,8 +12,8 @@ A producer's batch that says LogAppendTime has one time for all its records. As 
 the broker gives the times, and taken as any other where producers do: it then says CreateTime.
 
 A batch is compressed, decompressed and walked through in a thread beside the hub, unless it is small, and
-takes its time there; how much is bounded (:mod:`dafka.protocol.batch_walk`). What comes behind it for the
-same partition waits, or a small batch would overtake a large one before it.
+takes its time there; how much is bounded (:mod:`dafka.protocol.batch_walk`). Later batches for the same
+partition wait, or a small batch would overtake a large one before it.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def admit(settings: TopicSettings, append: PartitionAppend, acks: int, now: int)
 
     ``now``: milliseconds since the epoch.
 
-    Waits as a green thread if it :func:`takes_time`, and only then: what was sent behind it would overtake
-    what came with it.
+    Waits as a green thread if it :func:`takes_time`, and only then: later batches would overtake those of the
+    same request.
     """
     if acks == -1 and settings.min_insync_replicas > 1:
         detail = f"min.insync.replicas is {settings.min_insync_replicas}, a broker by itself is 1"

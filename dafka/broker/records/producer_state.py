@@ -87,7 +87,7 @@ class ProducerStates:
         self._began = self.now()  # no producer could send a batch again before
         self._table = log.table(PRODUCERS, PRODUCER_ROWS)
         log.table(ABORTED, ABORTED_ROWS)
-        self._staged: dict[str, ProducerState] = {}  # what the round under way makes of rows
+        self._staged: dict[str, ProducerState] = {}  # rows as the round under way changes them
         self._waiting: Counter[str] = Counter()  # appends on their way to a round, by row
         self._open: dict[Partition, dict[int, int]] = {}  # where open transactions begin, by producer id
         self._aborted: dict[Partition, AbortedIndex] = {}
@@ -224,7 +224,7 @@ class ProducerStates:
     def places_of(self, topic: Topic) -> Iterator[tuple[str, str]]:
         """The rows about the producers of a deleted topic's partitions; there may be very many."""
         prefix = f"{topic.topic_id.hex}/"
-        # First those of batches that have their numbers and are being stored: what comes later is refused.
+        # First those of batches that have their numbers and are being stored: later ones are refused.
         for key in [key for key in self._waiting if key.startswith(prefix)]:
             yield PRODUCERS, key
         for key in self._table.keys(prefix):
@@ -321,7 +321,7 @@ class Staging:
             self._noted = AbortedTransaction(producer_id, state.transaction_start, offset, stable)
 
     def keep(self) -> Rows:
-        """All is counted: what the round is to write besides the batches."""
+        """All is counted: the rows that the round is to write besides the batches."""
         states = self._states
         self._kept = True
         states._staged.update(self._changed)
@@ -335,7 +335,7 @@ class Staging:
     def settle(self, committed: bool) -> None:
         """The round is over, or the append was refused."""
         states = self._states
-        if self._kept:  # so have all others of the round; what was refused before it must leave it alone
+        if self._kept:  # so have all others of the round; an append refused before it must leave it alone
             for key in self.keys:
                 states._staged.pop(key, None)
         states._waiting.subtract(self.keys)

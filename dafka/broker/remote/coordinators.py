@@ -37,7 +37,7 @@ def ask_coordinator(
     """Send a request to a coordinator, and again while it moves; kafka-python's response.
 
     ``errors`` are the codes in a response. ``again``: whether a request may be repeated whose connection was
-    lost. Raises a KafkaError when none of the attempts has succeeded.
+    lost. Raises a KafkaError when all attempts have failed.
     """
     failure: KafkaError = CoordinatorNotAvailableError()
     for _ in attempts():

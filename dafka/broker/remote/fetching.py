@@ -1,8 +1,8 @@
 """Fetch: from every broker that leads one of the partitions, at the same time.
 
-The first broker that has something ends the wait. What the others are still looking for is not lost: their
-requests stay under way, and the next fetch that asks a broker for the same takes over the one that is
-there. So a slow broker never makes another's records wait, and no records are fetched twice.
+The first broker that has something ends the wait. The requests to the others are not lost: they stay under
+way, and the next fetch that asks a broker for the same takes over the one that is there. So a slow broker
+never makes another's records wait, and no records are fetched twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the records of a share group stand, from outside: what its coordinators have stored.
+"""Where the records of a share group stand, from outside: the states that its coordinators have stored.
 
 Brokers store what was acknowledged, refused or given back, and not what a member holds for the first time.
 So ``acquired``, ``ahead`` and ``holders`` are not known, and ``available`` counts what a member may hold
@@ -25,7 +25,7 @@ from dafka.broker.remote.coordinators import unavailable
 
 _SHARES_SINCE = 6  # the version of FindCoordinator that knows them
 _MOST = 2000  # partitions that are asked about
-_ANYBODY = -1  # as the leader epoch: who reads is no leader
+_ANYBODY = -1  # as the leader epoch: a reader does not lead the partition
 _AVAILABLE, _ACKNOWLEDGED, _ARCHIVED = 0, 2, 4
 _Topic = ReadShareGroupStateRequest.ReadStateData
 

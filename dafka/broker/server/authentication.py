@@ -126,7 +126,7 @@ class Authentication:
         self._exchange: Exchange | None = None
         self._mechanism = ""  # of this exchange, or the last one
         self._bare = False  # the client's messages have no headers
-        self._name: str | None = None  # of who it is
+        self._name: str | None = None  # of the authenticated principal
         self._ends: float | None = None  # when the session is over
         self._requests = 0
 

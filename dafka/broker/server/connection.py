@@ -284,7 +284,7 @@ class Connection:
     # -- answering ------------------------------------------------------------------------------
 
     def _handle(self, data: memoryview, behind: memoryview | None = None) -> None:
-        """Answer a request. ``behind``: what has come in all, from this request's length on."""
+        """Answer a request. ``behind``: all octets received so far, from this request's length on."""
         if self._throttling.seconds_left():
             self._wait_as_throttled(has_produce(behind) if behind is not None else data[:2] == PRODUCE_KEY)
         frame = read_frame(data)

@@ -20,7 +20,7 @@ class Told(NamedTuple):
 
 
 class Mutations(Protocol):
-    """What a request that adds or deletes partitions asks before."""
+    """The quota that a request asks before it adds or deletes partitions."""
 
     def may(self, partitions: int, strict: bool) -> bool:
         """Whether so many may be added or deleted; always if not ``strict``, but the client waits then."""
@@ -30,10 +30,10 @@ class Peer:
     """The client of a connection.
 
     ``is_kafka_python``: whether it has identified itself as kafka-python with ApiVersions (KIP-511).
-    ``told``: what it is told about the listener that it has connected to. ``principal``: its user.
-    ``rights``: what it may do; None: everything. ``mutations``: how many partitions the request that is
-    answered may add or delete; None: all. ``takes_files``: whether the kernel can send it files,
-    which nothing has to encrypt.
+    ``told``: the address of the listener that it has connected to, as it is told. ``principal``: its user.
+    ``rights``: its rights; None: everything. ``mutations``: how many partitions the request that is answered
+    may add or delete; None: all. ``takes_files``: whether the kernel can send it files, which nothing has to
+    encrypt.
     """
 
     __slots__ = ("host", "is_kafka_python", "mutations", "principal", "rights", "takes_files", "told")
@@ -59,9 +59,9 @@ class Peer:
 
 class Context(NamedTuple):
     """The client id of the request's header, the client's host as Kafka writes it ("/127.0.0.1"), whether
-    it is kafka-python, what it is told about its listener (None: what the broker says), what it may do
-    (None: everything, as a client of this process may), what stands for its connection, who it is, and how
-    many partitions it may add or delete (None: all)."""
+    it is kafka-python, the address of its listener as it is told (None: the broker's), its rights (None:
+    everything, as for a client of this process), an object that stands for its connection, its principal, and
+    how many partitions it may add or delete (None: all)."""
 
     client_id: str = ""
     client_host: str = ""

@@ -15,7 +15,7 @@ from dafka.broker.server.spare_buffers import SpareBuffers
 PRODUCE_KEY = b"\0\0"
 """The first octets of a Produce request."""
 
-_ZEROS = memoryview(bytes(limits.FIRST_CHUNK))  # what a buffer grows by: new zeros each time would cost more
+_ZEROS = memoryview(bytes(limits.FIRST_CHUNK))  # growth of a buffer: new zeros each time would cost more
 
 
 class LongRequest:

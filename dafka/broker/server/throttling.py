@@ -45,7 +45,7 @@ class Mutations:
     def may(self, partitions: int, strict: bool) -> bool:
         """Whether so many may be added or deleted, which they count as then.
 
-        Not ``strict``: always, and who has used too much waits afterwards. So it is in the versions of
+        Not ``strict``: always, and a client that has used too much waits afterwards. This is for versions of
         requests whose clients do not know THROTTLING_QUOTA_EXCEEDED.
         """
         if not strict:
@@ -87,7 +87,7 @@ class Throttling:
         return partial(_at_most, room, self._throttles.room(FETCHED, *self._who(frame)))
 
     def admits(self, frame: Frame) -> Callable[[int], bool] | None:
-        """What is asked with the octets that a Fetch has found: whether it may have them. None: it may."""
+        """A function that tells whether a Fetch may have the octets that it has found. None: it may."""
         if not self._throttles.has(FETCHED) and not self._throttles.has(REQUESTED):
             return None
         return partial(self._admits, frame)
@@ -109,7 +109,7 @@ class Throttling:
         return seconds > 0
 
     def mutates(self, frame: Frame) -> Mutations | None:
-        """What is asked by a request that adds or deletes partitions. None: it may."""
+        """The quota of a request that adds or deletes partitions. None: it may."""
         self._mutations = None
         if self._throttles.has(MUTATED):
             self._mutations = Mutations(self._throttles, *self._who(frame))

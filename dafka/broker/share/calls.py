@@ -333,7 +333,7 @@ class ShareCalls(ShareInterface):
             return UnknownTopicOrPartitionError
         known = self._deliveries.known(group, partition)
         if known is None:
-            if group in self._groups.deleting:  # what is stored of it is being replaced
+            if group in self._groups.deleting:  # its stored state is being replaced
                 return UnknownTopicOrPartitionError
             found = self._groups.get(group)
             reads = isinstance(found, ShareGroup) and found.reads(topic.name)

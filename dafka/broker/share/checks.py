@@ -33,7 +33,7 @@ def check_heartbeat(beat: ShareHeartbeat) -> None:
 
 
 def check_member(request: ShareRequest) -> None:
-    """Raise InvalidRequestError if it is not said for whom a request is."""
+    """Raise InvalidRequestError if a request does not name its group and member."""
     if not request.group:
         raise InvalidRequestError("GroupId can't be empty.")
     _check_member_id(request.member_id)

@@ -1,8 +1,8 @@
 """The share partitions that are being read: each with its state, and the fetches that wait for it.
 
-Fetches that wait stand in line. What comes, new records or ones that are available again, is offered to the
-first of them; when it has taken what it wants, the rest is offered to the next. So one record wakes one
-fetch, however many members wait.
+Fetches that wait stand in line. New records, and ones that are available again, are offered to the first of
+them; when it has taken what it wants, the rest is offered to the next. So one record wakes one fetch, however
+many members wait.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Delivery:
     def offer(self, below: int | None = None) -> None:
         """Let the next one in the line take something, if there is something.
 
-        ``below``: the next one that waits for fewer bytes, after one for whom it was not enough.
+        ``below``: the next one that waits for fewer bytes, after one for which there were too few.
         """
         if not self._line or not self.is_ready:
             return
@@ -272,7 +272,7 @@ class Deliveries:
         return partition.high_watermark
 
     def drop(self, delivery: Delivery) -> None:
-        """Keep a share partition no longer; what is stored of it stays."""
+        """Keep a share partition in memory no longer; its stored state stays."""
         of_group = self._known.get(delivery.group, {})
         if of_group.get(delivery.partition) is delivery:
             del of_group[delivery.partition]

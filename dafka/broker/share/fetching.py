@@ -53,7 +53,7 @@ class ShareFetch:
                 offered, self._offered = list(self._offered), {}
                 self._take(offered, ends)
             if not self._answers and self.min_bytes > 1 and not self._abandoned:
-                self._take(list(self._places), 0.0)  # what there is now, even if it is less
+                self._take(list(self._places), 0.0)  # all that is available now, even if it is less
         finally:
             for delivery in self._places:
                 delivery.leave(self)
@@ -97,7 +97,7 @@ class ShareFetch:
             delivery.expire()
             begin = machine.next_offset(settings.terms)
             if begin is None or begin <= before or begin >= self._deliveries.end(partition, settings):
-                break  # what was given back meanwhile is for the next fetch: batches are in order
+                break  # records given back meanwhile are for the next fetch: batches are in order
             before = begin
             failed, read, described = self._deliveries.read(delivery, begin, self._room, settings)
             if delivery.gone:

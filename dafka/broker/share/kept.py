@@ -1,4 +1,4 @@
-"""What is kept of a share group and its members over a restart, and its rows."""
+"""The state of a share group and its members that survives a restart, and its rows."""
 
 from __future__ import annotations
 

@@ -16,9 +16,8 @@ How many records an acquisition takes is in :mod:`dafka.broker.share.acquisition
 No I/O and no clock: times go in as seconds of any clock. :meth:`SharePartition.expire` is called at
 :attr:`SharePartition.wake_at`.
 
-What has to be stored is noted as ranges of offsets (:attr:`SharePartition.changed`), and taken by
-:mod:`dafka.broker.share.states`. An acquisition alone is not stored: after a restart the record is
-available.
+Changes to store are noted as ranges of offsets (:attr:`SharePartition.changed`), and taken by
+:mod:`dafka.broker.share.states`. An acquisition alone is not stored: after a restart the record is available.
 """
 
 from __future__ import annotations
@@ -164,7 +163,7 @@ class SharePartition:
 
     def _take(self, first: int, last: int, taking: Acquisition) -> None:
         """Acquire what is available from ``first`` to ``last``, which are in one batch."""
-        # A part of many is as good: what is left is there for the next acquisition.
+        # A part of many is as good: the rest is left for the next acquisition.
         known = [
             (run.first, run.last, run.count) for run in islice(self._known(first, last), ACQUIRED_AT_ONCE)
         ]
@@ -282,7 +281,8 @@ class SharePartition:
             self._note(run.first, run.last)
 
     def release(self, member: str, terms: Terms) -> bool:
-        """A member has gone: what it has acquired is available again; whether there was anything."""
+        """A member has left: records that it has acquired are available again. Returns whether there were
+        any."""
         held = [run for run in self._runs if run.state is ACQUIRED and run.member == member]
         self._take_back(held, terms)
         if held:
@@ -353,7 +353,7 @@ class SharePartition:
         return True
 
     def truncate(self, log_end: int) -> None:
-        """The log was found to end before this offset: what was in flight behind it was lost with the log."""
+        """The log was found to end before this offset: records in flight behind it were lost with the log."""
         if log_end >= self.end:
             return
         if log_end < self.start:

@@ -2,8 +2,8 @@
 
 Here the broker that delivers records is the one that stores their states, so that nobody has to ask. Tools
 that do are answered as by Apache Kafka, with these differences. There is no leader but this broker: its
-partitions' leader epochs are those that fence a leader, and a group with members keeps its states. What
-cannot be a state is refused; Apache Kafka stores it.
+partitions' leader epochs are those that fence a leader, and a group with members keeps its states. Invalid
+states are refused; Apache Kafka stores them.
 """
 
 from __future__ import annotations

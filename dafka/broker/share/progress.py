@@ -19,7 +19,8 @@ from dafka.log import LogError
 
 
 class Progress:
-    """The progress of all groups of one broker. Hub side; what is not in memory is read, which waits."""
+    """The progress of all groups of one broker. Hub side; states that are not in memory are read, which
+    waits."""
 
     def __init__(
         self,

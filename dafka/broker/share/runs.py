@@ -95,7 +95,7 @@ class Runs:
         _add(self._runs, run)
 
     def within(self, first: int, last: int) -> Iterator[Run]:
-        """The runs with offsets from ``first`` to ``last``; none of them may be changed meanwhile."""
+        """The runs with offsets from ``first`` to ``last``; they must not be changed meanwhile."""
         for position in range(self._position(first), len(self._runs)):
             run = self._runs[position]
             if run.first > last:

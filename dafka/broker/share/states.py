@@ -137,9 +137,9 @@ class Saved:
         self._round: list[gevent.event.AsyncResult] = []  # that wait for what is being written
 
     def begin(self, whole: bool = False) -> gevent.event.AsyncResult | None:
-        """Have all changes so far written, with ``whole`` as a snapshot; what :meth:`end` waits for.
+        """Have all changes so far written, with ``whole`` as a snapshot; returns the outcome for :meth:`end`.
 
-        That is also what is being written already.
+        Changes that are being written already are part of it.
         """
         machine = self._machine()
         self._whole = self._whole or whole
@@ -193,7 +193,7 @@ class Saved:
             if error is None:
                 self._keys = [key for key in self._keys if rows.get((SHARE, key), b"") is not None]
             else:
-                self._whole = True  # what was in the row is not on disk: the next one has everything
+                self._whole = True  # the changes of the row are not on disk: the next one has everything
             for outcome in waiting:
                 outcome.set(error)
             machine = self._machine()

@@ -10,7 +10,7 @@ from dafka.log import Log
 
 
 def partition_numbers(log: Log) -> dict[tuple[bytes, bytes], int]:
-    """{(topic, address): number}; what belongs to no topic, as all in a store's log, is not there.
+    """{(topic, address): number}; partitions without a topic, as all in a store's log, are left out.
 
     Raises DamagedError.
     """

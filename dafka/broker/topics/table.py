@@ -11,7 +11,7 @@ Everything is kept in the log's tables and changes in memory only after the comm
 - ``topics``: name -> id, configs, the led partitions as ranges [first number, count], and whether it is
   being deleted;
 - ``natives``: topic id / number -> [address, first offset that counts];
-- ``deleted``: what deleted topics had (:mod:`dafka.broker.topics.deleted`).
+- ``deleted``: the remains of deleted topics (:mod:`dafka.broker.topics.deleted`).
 
 A native partition is first stored by the store role and registered afterwards. A crash in between loses
 nothing: opening the table registers what the log has and the table has not, in the order of the log.
@@ -163,7 +163,7 @@ class TopicTable:
                 return InvalidPartitionsError
             if len(self._by_names) + total - first > PARTITIONS_KEPT:
                 return PolicyViolationError
-            # Prepared on the side: what is seen of the topic changes only with the commit.
+            # Prepared on the side: the visible topic changes only with the commit.
             extended = Topic(topic.name, topic.topic_id, topic.configs)
             extended.partitions = [*topic.partitions, *self._led(topic, range(first, total))]
             self._writer.put_and_wait({(TOPICS, name): extended.row()})

@@ -82,7 +82,7 @@ class Partition:
         self._stored: LogPartition | None = None  # when somebody has asked for it
         self._looked_up = False  # whether the log has been asked for it
         self._log = log
-        self.floor = floor  # what is below belongs to a topic of this name that was deleted
+        self.floor = floor  # records below belong to a deleted topic of this name
         self.begun = False  # whether its leader has had anything to append since the broker's start
         self.epochs: EpochHistory | None = None  # as it is stored, when somebody has looked at it
         self._watchers: Watcher | set[Watcher] | None = None  # a set is made for more than one
@@ -99,7 +99,7 @@ class Partition:
         """The partition in the log, None if nothing was ever written to it."""
         if self._stored is None and not self._looked_up:
             self._stored = self._log.find(self.topic.octets, self.address)
-            self._looked_up = True  # what is written from now on is written by means of ``stored``
+            self._looked_up = True  # later writes go through ``stored``
         return self._stored
 
     @property

@@ -149,7 +149,7 @@ class Contents:
             if error is None and by_member:
                 error = self._groups.check_commit(group, *member, (key for key, _ in some))
                 if error in (StaleMemberEpochError, GroupIdNotFoundError):
-                    error = IllegalGenerationError  # as in Kafka: what producers know
+                    error = IllegalGenerationError  # as in Kafka: an error that producers know
             found, rows = self._offsets.rows(group, dict(some))
             if error is None and rows:
                 values = {key: value for (_, key), value in rows.items()}

@@ -5,9 +5,9 @@ and the writer keeps the order. If they come into several rounds, nothing is wri
 marker without the decision, and no completion without all markers. If only a part could be written, the rest
 is retried until it is written or the broker stops; then the next start completes it.
 
-What a large transaction contains is let go of in several rounds, behind the decision and all markers: each
+The contents of a large transaction are released in several rounds, behind the decision and all markers: each
 commits some of its offsets and deletes their rows and those of some partitions. The round with the completion
-is the last one. Partitions that were let go of are not ended again after a crash.
+is the last one. Partitions that were released are not ended again after a crash.
 """
 
 from __future__ import annotations

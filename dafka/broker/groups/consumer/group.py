@@ -5,10 +5,10 @@ Theory of operation
 :mod:`dafka.broker.groups.modern.group` has what all newer groups do. A member of a consumer group has
 partitions, each of which is one member's alone, so it is led to its target in steps, one with each heartbeat:
 
-- what it has and is not in its target, it is told to give up (*revoking*). It stays in its epoch until it
+- it is told to give up the partitions that are not in its target (*revoking*). It stays in its epoch until it
   says that it has, or is removed when its rebalance timeout has passed;
-- then it gets what nobody has any more, and with it the assignment epoch. What another member still has, it
-  gets with a later heartbeat.
+- then it gets the free partitions of its target, and with them the assignment epoch. Partitions that another
+  member still has come with a later heartbeat.
 
 A member that keeps partitions goes on reading them: nothing stops the whole group.
 

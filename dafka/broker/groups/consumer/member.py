@@ -40,7 +40,7 @@ class Member(ModernMember):
 
     @classmethod
     def restored(cls, saved: SavedMember) -> Member:
-        """A member of which that was kept; what it subscribes to, and what it has, is up to its group."""
+        """A member as it was saved; its group restores its subscription and its partitions."""
         member = cls(saved.member_id)
         member.epoch, member.previous_epoch = saved.epoch, saved.previous_epoch
         member.instance_id, member.rack = saved.instance_id, saved.rack

@@ -100,7 +100,7 @@ def _take_over(now: float, group: ConsumerGroup, one: ClassicMember, protocol_na
 
 
 def _seen(classic: Group) -> list[tuple[str, int, int]]:
-    """Another value for members that have changed: what they joined with and were given is replaced then."""
+    """Another value for members that have changed: their join data and assignments are replaced then."""
     return [(one.member_id, id(one.request), id(one.assignment)) for one in classic.members.values()]
 
 

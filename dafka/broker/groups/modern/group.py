@@ -84,11 +84,11 @@ class ModernMember(ABC):
 
     @abstractmethod
     def saved(self) -> Saved:
-        """What is to be kept of it over a restart."""
+        """The state of the member to keep over a restart."""
 
 
 M = TypeVar("M", bound=ModernMember)
-S = TypeVar("S")  # what a member is to have
+S = TypeVar("S")  # the target of a member
 
 
 class ModernGroup(ABC, Generic[M, S]):
@@ -102,11 +102,11 @@ class ModernGroup(ABC, Generic[M, S]):
     def __init__(self, now: float, topics: Topics, epoch: int = 0) -> None:
         self.epoch = self.assignment_epoch = epoch
         self.members: dict[str, M] = {}
-        self.target: dict[str, S] = {}  # what each member is to have, by member id
+        self.target: dict[str, S] = {}  # of each member, by member id
         self.wake_at = inf
         self._topics = topics
         self._readers: dict[str, int] = {}  # members by the name of a topic that they subscribe to
-        # What members subscribe to: one object for all with the same, so that they are soon compared.
+        # Subscriptions of members: equal ones are one object, so that they are compared quickly.
         self._sets: WeakValueDictionary[int, frozenset[str]] = WeakValueDictionary()
         self._known: dict[str, KnownTopic] = {}  # those of the topics that exist
         self._version = -1  # of the topics, when they were looked up
@@ -176,13 +176,13 @@ class ModernGroup(ABC, Generic[M, S]):
         return self.members
 
     def saved_member(self, member_id: str) -> Saved | None:
-        """What is to be kept of a member; None for one in the broker's own process."""
+        """The state of a member to keep; None for one in the broker's own process."""
         member = self.members.get(member_id)
         return None if member is None or not member.client_host else member.saved()
 
     @abstractmethod
     def saved_whole(self) -> Saved:
-        """What is to be kept of the group besides its members. The first part is how many there are."""
+        """The state of the group to keep besides its members. The first part is how many there are."""
 
     def mark(self, member: M) -> None:
         """Something that is kept of this member may have changed."""

@@ -3,11 +3,11 @@
 Theory of operation
 -------------------
 :mod:`dafka.broker.groups.modern.group` has what all newer groups do. The members of a Streams group run one
-*topology*, which the first of them brings. What it comes to with the topics that there are is computed in
-:mod:`dafka.broker.groups.streams.internal_topics`; as long as topics are missing or do not fit, the target of
-every member is empty, and members are told why (NotReady). The coordinator makes the internal
-topics that :attr:`StreamsGroup.missing` names, between :meth:`StreamsGroup.receive` and
-:meth:`StreamsGroup.proceed`, the two halves of a heartbeat.
+*topology*, which the first of them brings. :mod:`dafka.broker.groups.streams.internal_topics` computes its
+tasks from the topics that exist; as long as topics are missing or do not fit, the target of every member is
+empty, and members are told why (NotReady). The coordinator makes the internal topics that
+:attr:`StreamsGroup.missing` names, between :meth:`StreamsGroup.receive` and :meth:`StreamsGroup.proceed`, the
+two halves of a heartbeat.
 
 The first target of a group waits for further members (*initial delay*), a later one until some time has
 passed since the last (*interval*). A member is led to its target like one of a consumer group: it is told to

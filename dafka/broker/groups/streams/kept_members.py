@@ -1,4 +1,4 @@
-"""What is kept of the members of a Streams group over a restart, and its rows.
+"""The state of the members of a Streams group that survives a restart, and its rows.
 
 Its topology is in a table of its own: :mod:`dafka.broker.groups.streams.kept`.
 """

@@ -137,7 +137,7 @@ def _without_level(request: FetchRequest, version: int) -> FetchAnswer:
 
 
 def count(broker: BrokerInterface, answer: FetchAnswer) -> None:
-    """The client gets this answer: what was read for it counts now, and once."""
+    """The client gets this answer: its records are counted now, and once."""
     given = [one for _, one in Pace().over(answer.partitions) if one.batches]
     if given:
         octets = sum(sum(map(len, one.batches)) for one in given)

@@ -44,8 +44,8 @@ def by_topic(partitions: Mapping[TopicPartition, T]) -> dict[str, list[tuple[int
 
 
 class _Repeats:
-    """What a request names again: as in Kafka it is answered again, but REPEATED times at most in all, for
-    the answer to a short name may be long."""
+    """Names that a request repeats: as in Kafka they are answered again, but REPEATED times at most in all,
+    for the answer to a short name may be long."""
 
     def __init__(self) -> None:
         self._seen: set[Any] = set()

@@ -76,7 +76,8 @@ def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any
 
 
 def _refused(request: Any, answers: dict[TopicPartition, ListedOffset]) -> Any:
-    """What is refused as a whole is answered as it was asked; otherwise each partition once."""
+    """A request refused as a whole is answered in its own order and with its repetitions; otherwise each
+    partition once."""
     asked = [(topic.name, [one.partition_index for one in topic.partitions]) for topic in request.topics]
     return as_asked(asked, answers)
 

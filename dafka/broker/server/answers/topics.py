@@ -89,7 +89,8 @@ def create_topics(broker: BrokerInterface, request: Any, context: Context) -> An
 def _beyond_quota(
     broker: BrokerInterface, specs: dict[str, TopicSpec], mutations: Mutations, strict: bool
 ) -> dict[str, Outcome]:
-    """What the client may not create now is taken out of ``specs``; only what could be created counts."""
+    """Topics beyond the client's quota are taken out of ``specs``; only topics that could be created
+    count."""
     possible = broker.create_topics(specs, validate_only=True)
     sizes = _planned(broker, {name: specs[name] for name, one in possible.items() if not one.error}, False)
     refused = [name for name, one in sizes.items() if not mutations.may(one.partitions, strict)]

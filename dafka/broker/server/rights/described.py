@@ -1,4 +1,4 @@
-"""Descriptions of groups whose topics are known: what of them may be seen."""
+"""Descriptions of groups whose topics are known: the parts that the client may see."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def delete_groups(asked: Asked) -> Any:
 
 
 def offset_commit(asked: Asked) -> Any:
-    """From version 10 on topics have ids; what becomes of an unknown one is not a matter of rights."""
+    """From version 10 on topics have ids; rights do not decide about unknown ones."""
     topics = asked.request.topics
     names: dict[Any, str] = {}
     if asked.version >= BY_ID:
@@ -219,7 +219,7 @@ def _no_group_before_8(asked: Asked, error: Error) -> Any:
 
 
 def _refuse_topics(asked: Asked, group: Any, parent: Any, names: dict[Any, str]) -> list[Any]:
-    """Take topics that may not be described out of the request; what is answered for them."""
+    """Take topics that may not be described out of the request; returns the answers for them."""
     if group.topics is None:
         return []
     named = [(topic, names.get(topic.topic_id) if names else topic.name) for topic in group.topics]

@@ -50,7 +50,7 @@ class Need(NamedTuple):
 
     @property
     def error(self) -> Error:
-        """The error of whom lacks it."""
+        """The error for a client that lacks it."""
         return ERRORS[self.kind]
 
 

@@ -14,7 +14,8 @@ TOPICS_REFUSED = "The described group uses topics that the client is not authori
 
 
 def heartbeat(asked: Asked) -> Any:
-    """A member needs its group, and the topics of its topology. What it may not have made stays missing."""
+    """A member needs its group, and the topics of its topology. Internal topics that it may not create stay
+    missing."""
     group, topic = asked.needs[:2]
     if not asked.may(group, asked.request.group_id):
         return asked.refused(group.error)
