@@ -47,7 +47,7 @@ class Item:
 
     partition: LogPartition | None = None  # None: nothing is appended
     values: Mapping[tuple[str, str], object] = MappingProxyType({})
-    behind: Collection[LogPartition] = ()  # what the round appends to these has to work, or this fails, too
+    behind: Collection[LogPartition] = ()  # the round's appends to these have to work, or this fails, too
     trim: Trim | None = None
     drops: Sequence[LogPartition] = ()
     rewrites: Sequence[Rewrite] = ()
@@ -71,7 +71,7 @@ class Item:
         return Numbered(sequence, [], offset)
 
     def failure(self, failed: Mapping[LogPartition | None, Exception]) -> Exception | None:
-        """What became of it in a round that has failed for these partitions (None: for all that appends
+        """The error of the item in a round that has failed for these partitions (None: for all that appends
         nothing)."""
         found = failed.get(self.partition)
         if found is None and self.behind:
@@ -128,7 +128,7 @@ class Numbering(Item):
 
 
 class Run(Item):
-    """Messages that carry their numbers: what :meth:`Writer.append` got, one call continuing the other.
+    """Messages that carry their numbers, from calls of :meth:`Writer.append` that continue each other.
 
     Most callers hand over a message at a time, and what an item costs in a round they then share.
     """

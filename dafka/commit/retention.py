@@ -1,8 +1,8 @@
-"""Retention and compaction on a schedule: what a store and a broker do about records that are to go.
+"""Retention and compaction on a schedule: how a store and a broker delete records.
 
 Two green threads go through the partitions, one for retention and one for compaction, which takes longer.
 They start anew each ``interval``, or soon after :meth:`Cleaner.wake`. Everything is done in small rounds of
-the writer, so producers wait for none of it longer than for each other.
+the writer, so producers do not wait longer for them than for each other.
 
 Records go in whole stored values of up to about a megabyte, from the front, as Kafka's segments do; see
 :meth:`dafka.log.LogPartition.sequence_for_retention`.
@@ -59,8 +59,8 @@ NO_RETENTION = Retention()
 
 
 class Compaction(NamedTuple):
-    """When and how a partition is compacted, by the names of Kafka's settings. ``end_offset``: what lies
-    from there on is not touched (None: all may be). ``aborted`` as for :func:`dafka.log.compact`."""
+    """When and how a partition is compacted, by the names of Kafka's settings. ``end_offset``: records from
+    there on are not touched (None: all may be). ``aborted`` as for :func:`dafka.log.compact`."""
 
     delete_retention_ms: int
     min_lag_ms: int
@@ -189,7 +189,7 @@ class Cleaner:
                     raise
                 except LogError as error:
                     logger.warning("cleaning %r failed: %s", partition, error)
-                except Exception:  # what one partition holds must not end the cleaning of all others
+                except Exception:  # the content of one partition must not end the cleaning of all others
                     logger.exception("cleaning %r failed", partition)
             if time.monotonic() - began > _SLICE:
                 next_turn()

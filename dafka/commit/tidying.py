@@ -81,11 +81,11 @@ class Tidying:
         if running is not None and (running.ready() or log.space.wal_bytes > WAL_BYTES):
             self._checkpoint = None
             running.join()
-            run_in(self._pool, log.space.checkpoint)  # what rounds wrote meanwhile: short, rounds wait for it
+            run_in(self._pool, log.space.checkpoint)  # the rounds of meanwhile: short, rounds wait for it
         elif running is None and (log.space.checkpoint_due or self._files_wait()):
             self._checkpoint = gevent.spawn(self._copy)
         if self._checkpoint is not None:
-            return False  # what is written now would be copied with the rounds waiting; it ends soon
+            return False  # writes of now would be copied with the rounds waiting; it ends soon
         if log.space.garbage_bytes:
             round_ = log.begin([], collect_bytes=COLLECT_BYTES)
             try:

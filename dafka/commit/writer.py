@@ -7,8 +7,8 @@ While it commits, the next round gathers. The busier it gets, the larger the rou
 
 A round that fails fails for everyone in it, and the log is as it was before the round. So it is with errors
 that nobody expects: they are logged with their traceback, and the writer goes on. Only where the log may not
-show what is on the disk, because the error came after the commit, the writer stops: what waits, and
-everything that is handed over later, fails with :class:`WriterStoppedError`.
+show what is on the disk, because the error came after the commit, the writer stops: waiting items, and
+everything that is handed over later, fail with :class:`WriterStoppedError`.
 
 A transaction that syncs the disk or is large runs in a thread of gevent's pool, where it delays the round's
 callers and nobody else: heads, beacons, fetches and timers go on. A small one takes 0.05 ms here and is
@@ -71,7 +71,7 @@ __all__ = ["Done", "Number", "Numbered", "OutOfSequenceError", "Writer", "Writer
 
 logger = bounded_logger(__name__)
 
-ROUND_BYTES = 16 * 1024 * 1024  # what one transaction takes at most, by the weight of its items
+ROUND_BYTES = 16 * 1024 * 1024  # at most in one transaction, by the weight of its items
 ROUND_SECONDS = 0.005  # of processor time to put it together; writing it takes up to as much again
 INLINE_BYTES = 256 * 1024  # a round up to this is committed in the hub itself,
 INLINE_ROWS = 100  # unless it has more rows than this
@@ -170,7 +170,7 @@ class Writer:
         """Have the front of a partition dropped (:class:`dafka.log.Trim`) in the next round.
 
         Messages that are appended in the same round count as not there yet. ``done`` follows the commit;
-        what was dropped leaves the disk in later rounds.
+        dropped messages leave the disk in later rounds.
         """
         trim = Trim(partition, before_sequence, before_offset)
         self._add(Other(done, trim=trim))
@@ -190,7 +190,7 @@ class Writer:
     ) -> None:
         """Have partitions deleted for good, and table values written in the same transaction.
 
-        What was handed over before is done before; appending afterwards fails with AppendError.
+        Items handed over before are done before; appending afterwards fails with AppendError.
         """
         self._add(Other(done, values=values, drops=partitions))
 
@@ -317,7 +317,7 @@ class Writer:
     def _put_together(self, left: deque[Item], taken: list[Item]) -> tuple[dict[LogPartition, Growth], Rest]:
         """Move what can be in the round from ``left`` to ``taken``; the others are told why they cannot.
 
-        What there is no time for stays in ``left``, and is for the next round.
+        Items for which there is no time stay in ``left``, for the next round.
         """
         growing: dict[LogPartition, Growth] = {}
         rest = Rest([], [], [])
@@ -381,7 +381,7 @@ class Writer:
                 return failed
             except AppendError as error:
                 # The messages of one partition are not what it holds. The others must not suffer from it,
-                # and stay together: what belongs to one transaction is in one commit.
+                # and stay together: all parts of a transaction are in one commit.
                 wrong: list[LogPartition | None]
                 wrong = [one for one in left if (one.topic, one.address) == (error.topic, error.address)]
                 failed.update(dict.fromkeys(wrong or [None, *left], error))

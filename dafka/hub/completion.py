@@ -16,8 +16,8 @@ T = TypeVar("T")
 def run_to_completion(hub: Hub, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Returns or raises as ``call`` does, which runs in a green thread of its own.
 
-    The caller may be ended meanwhile, by Ctrl-C or a timeout in the thread that waits for it. What changes
-    the log first and memory afterwards must not stop between the two.
+    The caller may be ended meanwhile, by Ctrl-C or a timeout in the thread that waits for it. A call that
+    changes the log first and memory afterwards must not stop between the two.
     """
     outcome = gevent.event.AsyncResult()
 

@@ -18,8 +18,8 @@ T = TypeVar("T")
 class Aside:
     """Threads that compute for the hub what would make a long turn of it.
 
-    What they compute is Python: with many of them the hub would wait longer each time for the interpreter's
-    lock, and nothing would be done sooner.
+    They run Python code: with many of them the hub would wait longer each time for the interpreter's lock,
+    and nothing would be done sooner.
     """
 
     def __init__(self, threads: int) -> None:

@@ -1,8 +1,8 @@
 """The hub's turns: how long they take, and how long work makes several short ones of itself.
 
 A turn is what the hub does between two looks at its sockets and timers. While it lasts nobody else is heard,
-so none is to take more than some milliseconds, whatever a client asks for: what takes longer is cut into
-pieces with :class:`Pace`, or computed beside the hub (:class:`dafka.hub.pool.Aside`).
+so no turn is to take more than some milliseconds, whatever a client asks for: longer work is cut into pieces
+with :class:`Pace`, or computed beside the hub (:class:`dafka.hub.pool.Aside`).
 
 ``gevent.sleep(0)`` does not end a turn: green threads that call it take turns with each other for up to a
 hundred switches before the loop looks at its sockets again. :func:`next_turn` does.
@@ -164,7 +164,7 @@ def _rest() -> None:
 class Pace:
     """How a green thread goes through much work: it lets others have their turn every few milliseconds.
 
-    What it works on may change in each of these pauses.
+    Its data may change in each of these pauses.
     """
 
     __slots__ = ("_ends", "pauses")

@@ -78,7 +78,7 @@ class _Question(NamedTuple):
 
 
 def _measure(function: Callable[[], Any], spent: RunningTime) -> Any:
-    """The result of a function; its time counts for its caller, who waits meanwhile."""
+    """The result of a function; its time counts for its caller, which waits meanwhile."""
     mine = RunningTime()
     try:
         with running_time() as mine:

@@ -10,7 +10,7 @@ the greater part of the index stays on the disk, in blocks (``sealed.py``). Roun
 leave too many chunks, so small neighbours are merged in the transaction that stores the newest
 (``growth.py``).
 
-Trimming, deleting and compacting are rounds, too (``changes.py``, ``compaction.py``). What they leave on the
+Trimming, deleting and compacting are rounds, too (``changes.py``, ``compaction.py``). Their garbage on the
 disk is deleted, and its space given back, in small steps between rounds; so is the copying of SQLite's WAL.
 The owner of the log runs these steps (:class:`dafka.commit.writer.Writer` does).
 

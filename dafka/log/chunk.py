@@ -131,7 +131,7 @@ def value_size(contents_size: int, count: int, stamps: int) -> int:
 
 
 class Pieces:
-    """A value that nobody has joined: what it is made of, to be written one piece behind the other."""
+    """A value in pieces that are not joined, to be written one behind the other."""
 
     __slots__ = ("_size", "pieces")
 

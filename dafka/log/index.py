@@ -238,7 +238,7 @@ class ChunkIndex:
         return dropped
 
     def clear(self) -> list[ChunkKey]:
-        """Forget all chunks, none of which are sealed; they are returned."""
+        """Forget all chunks, which must not be sealed, and return them."""
         dropped = [self[position] for position in range(len(self))]
         self._drop(0, len(self))
         return dropped

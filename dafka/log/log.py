@@ -134,8 +134,8 @@ class Log:
         return self._partitions.names()
 
     def each_partition(self) -> Iterator[LogPartition]:
-        """The :meth:`partitions` that are there now, one after the other: what takes time is looking at one
-        for the first time since the log was opened. Those that are dropped meanwhile are left out."""
+        """The :meth:`partitions` that are there now, one after the other. The first look at each since the
+        log was opened takes time. Those that are dropped meanwhile are left out."""
         for names in self.names():
             partition = self.find(*names)
             if partition is not None:
@@ -181,8 +181,8 @@ class Log:
 
         ``trims`` drop messages from the front of partitions (places count from before this round's appends),
         ``drops`` delete partitions for good: their objects are dead then, the same names stand for a new
-        partition. Both are done when the round is, whatever they cover; what they leave on the disk is
-        deleted in later rounds, about ``collect_bytes`` bytes in each that asks for it, while there is
+        partition. Both are done when the round is, whatever they cover; their garbage on the disk is deleted
+        in later rounds, about ``collect_bytes`` bytes in each that asks for it, while there is
         ``space.garbage_bytes``. ``rewrites`` are compaction's. A partition that is dropped or rewritten
         cannot be appended to in the same round.
 
@@ -349,7 +349,7 @@ class Log:
         """The batches of :meth:`read_offsets` that begin before ``end``, and the offset behind them.
 
         Those that are in a file and not in memory come as :class:`StoredBatches`, many in one, with the file
-        open: for who sends them from there, and then closes it. None of these is without records.
+        open: for callers that send them from there, and then close it. Each of these has records.
         """
         self._check_open()
         return self._reader.read_stored(partition, offset, end, max_bytes)

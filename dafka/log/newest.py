@@ -1,4 +1,4 @@
-"""The newest offset of each key, for millions of keys in little memory: what a pass of compaction notes.
+"""The newest offset of each key, for millions of keys in little memory; the notes of a pass of compaction.
 
 The first names lie in a dictionary. Those that come when it is full lie, as fingerprints of 128 bits, in
 hash tables made of arrays of machine integers: some 48 octets a key, where an entry of a dictionary takes

@@ -50,7 +50,7 @@ class OrderedKeys:
     def beginning(self, prefix: str = "", start: str = "") -> Iterator[str]:
         """The keys that begin with ``prefix``, in order, from ``start`` on.
 
-        Keys may come and go meanwhile: what comes behind the last one is found, and some that are gone are
+        Keys may come and go meanwhile: new keys behind the last one are found, and some deleted ones are
         given all the same.
         """
         start = max(prefix, start)

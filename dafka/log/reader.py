@@ -171,7 +171,7 @@ class Reader:
         offset = min(max(offset, index.floor_offset), index.next_offset)
         if index.kind == RAW:
             sequence = offset = max(sequence, offset)
-        # A place inside a damaged value: what can be told without it is never beyond what was asked for.
+        # A place inside a damaged value: the answer without it is never beyond the place asked for.
         position = index.at_sequence(sequence)
         if position == len(index):
             return index.next_sequence, index.next_offset
@@ -219,7 +219,7 @@ class Reader:
     def _in_file(self, partition: LogPartition, position: int) -> tuple[Layout, int] | None:
         """The layout and the open file of a value; None if it is to be loaded.
 
-        Whatever is wrong with it, loading it says so.
+        Loading a damaged value raises the error.
         """
         try:
             known = partition.index[position]

@@ -1,4 +1,4 @@
-"""The space that a log takes on the disk: what rounds leave behind, and giving it back in small steps."""
+"""The space that a log takes on the disk: garbage of rounds, and giving its space back in small steps."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ _SETTINGS = {
     "sqlite_auto_vacuum": 2,
     "sqlite_cache_size": -2048,  # KiB
     "sqlite_journal_mode": "wal",
-    "sqlite_journal_size_limit": 16 * 1024 * 1024,  # what is left of the WAL after a very large round
+    "sqlite_journal_size_limit": 16 * 1024 * 1024,  # size of the WAL after a very large round
     "sqlite_mmap_size": 0,
     "sqlite_secure_delete": 0,  # or deleting writes all of what it deletes; some builds have it on
     "sqlite_synchronous": 1,
@@ -147,7 +147,7 @@ class Storage:
             raise self._reading(error, "the index") from error
 
     def other_keys(self, tags: Iterable[bytes]) -> list[object]:
-        """Keys that begin with none of these octets; a few of them if there are many."""
+        """Keys that begin with other octets than these; a few of them if there are many."""
         try:
             return self._cache.other_keys(tags)  # type: ignore[no-any-return]
         except sqlite3.Error as error:
@@ -245,7 +245,7 @@ class Storage:
     def checkpoint(self, truncate: bool = False) -> bool:
         """Copy the WAL into the database, as far as it goes; True if that was all of it.
 
-        Rounds may go on meanwhile in other threads; what they write is not copied. When all was copied, the
+        Rounds may go on meanwhile in other threads; their writes are not copied. When all was copied, the
         next round begins the WAL anew. ``truncate`` empties the file as well: no round may be under way.
         """
         before, removable = self.wal_bytes, self._files.removable

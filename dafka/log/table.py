@@ -68,7 +68,7 @@ class Table:
         self._keeps = True  # the values that are committed or read
         self._stored: dict[str, bytes | None] = {}  # None: on disk, not read yet
         self._order = OrderedKeys()
-        self._ahead: dict[str, tuple[bytes, Any] | None] = {}  # what is on disk still; None: to be read alone
+        self._ahead: dict[str, tuple[bytes, Any] | None] = {}  # rows still on disk; None: to be read alone
         self._kinds: tuple[Callable[[str], str], Counter[str]] | None = None  # once they are asked for
 
     def get(self, key: str, default: Any = None) -> Any:

@@ -1,4 +1,5 @@
-"""All tables of a log: what is committed to them, and what is read from the disk when it is asked for."""
+"""All tables of a log: rows that are committed to them, and rows that are read from the disk when asked
+for."""
 
 from __future__ import annotations
 

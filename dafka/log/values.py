@@ -17,7 +17,7 @@ its own (some 5 ms), and all values are rows.
 - The file of a deleted row stays until a checkpoint has brought the deletion into the database: before that
   a power cut could bring the row back, and the file would be missed in the midst of the log.
 - Values of tables are rows whatever their size: a table must not be without one that it had before. So are
-  those that take the place of others (merging, compaction): what they hold may have been safe for long.
+  those that take the place of others (merging, compaction): their records may have been safe for long.
 - Nothing waits for files to be synced. After a power cut the last ones may not be there while their rows are;
   then the log ends before the first of them (:mod:`dafka.log.lost`).
 """

@@ -1,9 +1,9 @@
 """Beaconing: how an endpoint is found and finds others through its towers.
 
-The role decides (:mod:`dafka.roles.peers`); here are its two sockets, and the connecting. An endpoint that
-a beacon names is somebody else's input: what is no ``tcp://host:port`` is counted and left alone. A host name
-is looked up in a thread: ZeroMQ would do it in its only I/O thread, and a name server that does not answer
-would stop every socket of the process. Nothing else runs in these threads, and a look-up ends with its peer.
+The role decides (:mod:`dafka.roles.peers`); here are its two sockets, and the connecting. An endpoint that a
+beacon names is foreign input: anything but ``tcp://host:port`` is counted and ignored. A host name is looked
+up in a thread: ZeroMQ would do it in its only I/O thread, and a name server that does not answer would stop
+every socket of the process. Nothing else runs in these threads, and a look-up ends with its peer.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Beaconing:
         discarded: Discards,
         keys: Keys | None = None,
     ) -> None:
-        self.peers: dict[bytes, str | None] = {}  # endpoint: what was connected; None while looked up
+        self.peers: dict[bytes, str | None] = {}  # endpoint: the address connected to; None while looked up
         self._hub = hub
         self._links = links
         self._ready = ready
@@ -131,7 +131,7 @@ class Beaconing:
         return None if endpoint is None else self.peers.get(endpoint)
 
     def close(self) -> None:
-        """Stop beaconing; what is connected stays until its socket is closed."""
+        """Stop beaconing; connections stay until their socket is closed."""
         self._closed = True
         for green in (self._green, *self._lookups.values()):
             green.kill(block=False)

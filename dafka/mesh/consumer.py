@@ -108,12 +108,12 @@ class Consumer:
         self._hub.run(self._node.subscribe, check_topic(topic))
 
     def unsubscribe(self, topic: str | bytes) -> None:
-        """Stop consuming ``topic``; what has arrived of it is still handed out."""
+        """Stop consuming ``topic``; its records that have arrived are still handed out."""
         self._check_open()
         self._hub.run(self._node.unsubscribe, check_topic(topic))
 
     def __iter__(self) -> Iterator[Record]:
-        while True:  # what an earlier iteration, next() or poll() has left comes first
+        while True:  # records left by an earlier iteration, next() or poll() come first
             yield from self._records
             if not self._more(None):
                 return
@@ -381,7 +381,7 @@ class ConsumerNode(Node):
             self.endpoint.resume(self)
 
     def _carry(self, outputs: Iterable[Any]) -> Run | None:
-        """Carry out what the role says; what it has no room for."""
+        """Carry out the outputs of the role. Returns the records for which it has no room."""
         to_publish = []
         delivered = False
         rest = None

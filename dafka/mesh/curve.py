@@ -51,11 +51,11 @@ class Mechanisms:
         self._client, self._server = CurveClient, CurveServer
 
     def client(self, check: Check) -> Mechanism:
-        """Of who connects."""
+        """The side that connects."""
         return self._client(check, self._keys.server.pair.public, self._keys.own, self._knows)
 
     def server(self, check: Check) -> Mechanism:
-        """Of who accepts."""
+        """The side that accepts."""
         return self._server(check, *self._keys.server, self._keys.own)
 
 

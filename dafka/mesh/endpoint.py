@@ -1,4 +1,4 @@
-"""An endpoint: what one process shows the mesh through one pair of tower addresses.
+"""An endpoint: the presence of one process in a mesh, through one pair of tower addresses.
 
 One XPUB socket says everything that the nodes of this process say, one SUB socket hears everything that is
 said to them, another one what they have fetched, and one beacon announces them
@@ -8,8 +8,8 @@ of roles to the sockets and what arrives to the roles.
 
 Messages that arrive go to the nodes that have subscribed to them (:mod:`dafka.mesh.routes`). Nodes of the
 same endpoint hear each other directly, as lists and not as bytes, so they need no beacon to meet. The queue
-between them (:mod:`dafka.mesh.local`) is bounded as a socket's is, and what it drops is repaired as what a
-socket drops is; a producer looks whether there is room (:attr:`Endpoint.congested`) and waits.
+between them (:mod:`dafka.mesh.local`) is bounded as a socket's is, and records that it drops are repaired
+like those that a socket drops; a producer looks whether there is room (:attr:`Endpoint.congested`) and waits.
 
 Messages are carried by a transport (:mod:`dafka.mesh.transport`): libzmq's sockets, which the loop here
 reads, or our own, which read themselves.
@@ -77,7 +77,7 @@ class Endpoint:
         self.counts: Counter[str] = Counter(dict.fromkeys(_COUNTED, 0))
         self._verbose = log.isEnabledFor(logging.DEBUG)
         self._routes = Routes()
-        self._heard = HeardPrefixes()  # what remote peers are subscribed to
+        self._heard = HeardPrefixes()  # the subscriptions of remote peers
         self.stores = KnownStores()
         self.speaker: Speaker | None = None
         """The sender of what nodes are given now; None: a node of this process, or not known."""
@@ -123,7 +123,7 @@ class Endpoint:
         return self._routes.all
 
     def prefixes(self, ids: bytes) -> set[bytes]:
-        """What nodes, here and elsewhere, are subscribed to that begins with one of these ID octets."""
+        """The subscriptions of nodes, here and elsewhere, that begin with one of these ID octets."""
         return {*self._routes.with_ids(ids), *self._heard.with_ids(ids)}
 
     @property

@@ -48,7 +48,7 @@ class AllRuns:
 
 
 class NewestRuns:
-    """The newest message of each partition: what comes takes the place of what waits.
+    """The newest message of each partition: a new one replaces the waiting one.
 
     So nothing waits for a slow user, and what it takes is as new as it can be.
     """

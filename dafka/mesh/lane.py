@@ -1,13 +1,13 @@
 """A lane: the socket through which one node hears published records and heads, and which it can stop reading.
 
-A consumer whose user is slow, or a store whose disk is, leaves what it has no room for in ZeroMQ's queue.
-When that is full the sender's queue fills up, so nothing that has arrived has to be fetched later. (C nodes
-do the same and rely on it: a C producer answers FETCH with wrong contents.) Each such node has a lane of its
-own and holds up nobody else. Records and the heads behind them come in the order in which the producer sent
-them: what a head tells of and has not come before it is lost.
+A consumer whose user is slow, or a store whose disk is, leaves records without room in ZeroMQ's queue. When
+that is full the sender's queue fills up, so nothing that has arrived has to be fetched later. (C nodes do the
+same and rely on it: a C producer answers FETCH with wrong contents.) Each such node has a lane of its own and
+holds up nobody else. Records and the heads behind them come in the order in which the producer sent them: a
+record that a head names and that has not come before it is lost.
 
-Whatever is addressed to a node, fetched records and hellos among it, does not come through its lane and is
-never held up.
+Messages addressed to a node, such as fetched records and hellos, do not come through its lane and are never
+held up.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dafka.protocol.runs import Inbound, Run, RunReader
 
 
 class Lane:
-    """``note`` is told of what was read, ``deliver(item)`` gives back what there was no room for."""
+    """``note`` is called with everything read, ``deliver(item)`` gives back the records without room."""
 
     def __init__(
         self,
@@ -43,8 +43,8 @@ class Lane:
         self._ready = gevent.event.Event()
         self._reader = RunReader()
         self._held: deque[Run | Command] = deque()  # read, and waiting for room
-        # Peers to disconnect from, and since when nothing has been there to read while there was room: what
-        # they have sent may be on its way through the kernel's buffers.
+        # Peers to disconnect from, and since when nothing has been there to read while there was room: their
+        # messages may be on their way through the kernel's buffers.
         self._leaving: dict[str, float | None] = {}
         self._closed = False
         self._emptied = time.monotonic()  # when all that had come was read and delivered

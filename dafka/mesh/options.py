@@ -24,9 +24,9 @@ class EndpointOptions(NamedTuple):
     ``towers``: pairs of (address nodes publish to, address nodes subscribe from). ``bind``: the interface
     that peers connect to; ``*`` listens on all. Times in seconds. ``high_water_mark``: messages that a socket
     queues for one peer before it drops. ``advertise``: the host that peers are told to connect to; empty: the
-    one bound, or with ``*`` the address that the tower sees. ``transport``: what carries records and
-    commands, ``"libzmq"`` or ``"zmtp"``, our own; peers cannot tell which. ``keys``: a folder of keys, by
-    which nodes know each other, and what they say is encrypted (CURVE); None: everybody is believed.
+    one bound, or with ``*`` the address that the tower sees. ``transport``: carries records and commands,
+    ``"libzmq"`` or ``"zmtp"``, our own; peers cannot tell which. ``keys``: a folder of keys, by which nodes
+    know each other, and what they say is encrypted (CURVE); None: everybody is believed.
     """
 
     towers: tuple[tuple[str, str], ...]

@@ -93,7 +93,7 @@ class MetricsServer:
             return self._metrics(environ, start_response)
         try:
             health = self._health()
-        except Exception as error:  # whatever it is: the one who asks learns it
+        except Exception as error:  # of any kind: the answer names it
             health = {"alive": True, "ready": False, "detail": f"{type(error).__name__}: {error}"}
         well = health["alive"] if path.endswith("live") else health["ready"]
         status = "200 OK" if well else "503 Service Unavailable"

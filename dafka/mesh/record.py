@@ -1,4 +1,4 @@
-"""Record: what a native consumer hands to its user, made from the runs that its role delivers."""
+"""Record: the item that a native consumer hands to its user, made from the runs that its role delivers."""
 
 from __future__ import annotations
 

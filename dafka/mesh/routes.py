@@ -18,7 +18,7 @@ class Routes:
     def __init__(self) -> None:
         self._nodes: dict[Node, set[bytes]] = {}  # each with its subscriptions
         self._prefixes: dict[bytes, dict[Node, None]] = {}
-        self._greeters: dict[bytes, dict[Node, None]] = {}  # who asks for subscriptions, by ID octet
+        self._greeters: dict[bytes, dict[Node, None]] = {}  # nodes that ask for subscriptions, by ID octet
         self._hellos: dict[bytes, dict[bytes, None]] = {octet: {} for octet in _HELLOS}
 
     @property

@@ -125,7 +125,7 @@ class Socket:
             send(frames[-1], DONTWAIT)
 
     def close(self, linger_ms: int = 0) -> None:
-        """Close; what is queued goes on being sent in the background for ``linger_ms``."""
+        """Close; queued messages go on being sent in the background for ``linger_ms``."""
         if not self.closed:
             self.closed = True
             self._watcher.stop()

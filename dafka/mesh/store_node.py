@@ -59,7 +59,7 @@ class StoreNode(Node):
     def begin(self) -> None:
         """Learn what the log has, and appear on the mesh. Waits as a green thread.
 
-        What is committed, trimmed and deleted meanwhile counts: the node is to be told of it from now on.
+        Commits, trims and deletions made meanwhile count: the node is to be told of them from now on.
         """
         for partition in Pace().over(self.log.each_partition()):
             if not partition.dropped:
@@ -133,7 +133,7 @@ class StoreNode(Node):
         self._wake.set()
 
     def _carry(self, outputs: Iterable[Any]) -> Run | None:
-        """Carry out what the role says; what it has no room for."""
+        """Carry out the outputs of the role. Returns the records for which it has no room."""
         to_publish = []
         rest = None
         for output in outputs:

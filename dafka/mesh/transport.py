@@ -54,7 +54,8 @@ class Hearing(Protocol):
 
 
 class AnyLane(Hearing, Protocol):
-    """What one node hears published records and heads through, and may stop reading.
+    """The connections through which one node hears published records and heads, and which it may stop
+    reading.
 
     :meth:`disconnect` still lets through what a peer has sent already.
     """
@@ -107,4 +108,4 @@ class Transport(Protocol):
         """By the names in :mod:`dafka.mesh.metrics`."""
 
     def close(self) -> None:
-        """End; what was sent may go on being sent for a moment."""
+        """End; messages handed over may go on being sent for a moment."""

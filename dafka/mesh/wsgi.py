@@ -1,4 +1,4 @@
-"""A server for few requests over HTTP: those of who scrapes metrics, or asks for the health of a node."""
+"""A server for few requests over HTTP, which scrape metrics or ask for the health of a node."""
 
 from __future__ import annotations
 

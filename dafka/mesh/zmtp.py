@@ -1,8 +1,8 @@
 """The transport of our own: ZMTP on the hub's sockets, read and written in runs (:mod:`dafka.sockets`).
 
-What libzmq does for each message is done here for each run: records are recognised in the received octets
-(:mod:`dafka.protocol.stretches`) and published as one buffer (:mod:`dafka.mesh.run_octets`). Every queue has
-a bound in octets. Peers cannot tell which transport a node has.
+The work that libzmq does for each message is done here for each run: records are recognised in the received
+octets (:mod:`dafka.protocol.stretches`) and published as one buffer (:mod:`dafka.mesh.run_octets`). Every
+queue has a bound in octets. Peers cannot tell which transport a node has.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A lane on our own SUB socket: a node that has no room leaves the octets in the kernel's buffers.
 
 As with :mod:`dafka.mesh.lane`, which is for libzmq, nothing that has arrived is dropped, and each node
-that may stop reading has connections of its own. Here each connection is read by itself: what a peer
-has sent comes in its order, and records of several peers wait for room side by side.
+that may stop reading has connections of its own. Here each connection is read by itself: messages of a peer
+come in its order, and records of several peers wait for room side by side.
 """
 
 from __future__ import annotations

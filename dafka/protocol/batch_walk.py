@@ -50,7 +50,7 @@ def walk_records(content: bytes) -> Iterator[tuple[int, int, bool]]:
 
     The timestamps are those that the producer gave, also where the batch says LogAppendTime. Raises
     :class:`BatchError` where something is wrong: its cause is ``codec`` if only the codec is not installed
-    and ``size`` for too much. Values and headers are skipped: what is wrong with them is not found here.
+    and ``size`` for too much. Values and headers are skipped: errors in them are not found here.
     """
     header = read_header(content)
     check_count(header)

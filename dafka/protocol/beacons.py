@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dafka.protocol.errors import MalformedMessage
 
-WELCOME = b"W"  # what a tower's XPUB sends to every new connection
+WELCOME = b"W"  # sent by a tower's XPUB to every new connection
 
 
 class NodeBeacon(NamedTuple):
@@ -36,7 +36,7 @@ def encode_beacon(beacon: NodeBeacon | TowerBeacon) -> list[bytes]:
 def decode_beacon(frames: Sequence[bytes]) -> NodeBeacon | TowerBeacon:
     """The beacon of a message: four frames are a node's, three a tower's. Raises MalformedMessage.
 
-    What passes is fit to be connected to: a printable host without spaces and a port from 1 to 65535.
+    Its endpoint is fit to be connected to: a printable host without spaces and a port from 1 to 65535.
     """
     if len(frames) not in (3, 4) or frames[0] != b"B":
         raise MalformedMessage("beacon", f"{len(frames)} frames")

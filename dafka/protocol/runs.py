@@ -79,7 +79,8 @@ class RunReader:
         self._streams: dict[bytes | tuple[bytes, bytes], Stream] = {}
 
     def stream_of(self, prefix: bytes) -> Stream | None:
-        """What was read of RECORDs with these octets in front of the sequence, in ``libdafka``'s framing."""
+        """The stream of the RECORDs read so far with these octets in front of the sequence, in ``libdafka``'s
+        framing."""
         return self._streams.get(prefix)
 
     def read(self, messages: Sequence[Sequence[bytes]]) -> Inbound:

@@ -7,8 +7,8 @@ many messages out at once; the octets between them are compared as columns, slic
 message's length as their step. Measured here, records of 100 octets: 0.1 microseconds each, 0.3 where sizes
 differ, and 1.1 by cutting messages and reading them one by one.
 
-What is anything else, a stream whose first record has not been read yet among it, is left to be cut as
-messages, and comes in with :meth:`Stretches.read`.
+All other messages, also those of a stream whose first record has not been read yet, are left to be cut one by
+one, and come in with :meth:`Stretches.read`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Stretches:
         return position, taken
 
     def read(self, messages: Sequence[Sequence[bytes]]) -> Inbound:
-        """What was taken since the last call, with ``messages``, which were cut meanwhile."""
+        """The runs taken since the last call, with ``messages``, which were cut meanwhile."""
         taken, self._runs = [Run(*stream, first, contents) for stream, first, contents in self._runs], []
         self._newest.clear()
         if not messages and len(taken) <= 1:

@@ -1,8 +1,8 @@
-"""Records kept ahead: what has come of partitions behind a gap, until the gap is filled.
+"""Records kept ahead: those that have come behind a gap in their partition, until the gap is filled.
 
 They need not be fetched as well then, and catching up with a producer that never pauses comes to an end.
-What is kept of a partition is one run of records that follow one another. It is bounded for each partition
-and for all together; what does not fit is fetched later.
+A partition has one such run of records that follow one another. It is bounded for each partition and for all
+together; records that do not fit are fetched later.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Catching up: what is fetched, when, and how much, over all partitions of a consumer or a store.
+"""Catching up: which records are fetched, when, and how many, over all partitions of a consumer or a store.
 
 "A consumer or store SHALL send the FETCH command if it detects it missed a record in a partition" (46/DAFKA,
 The FETCH Command). The specification says no more, and a node that fetches on every record it cannot use
 brings the mesh down. The rules here:
 
-Credit. What is handed over takes room, and a FETCH sets aside the room its answer will need, up to half of
-what there is (:mod:`dafka.roles.room`). Partitions that are behind wait for it in a queue
-(:mod:`dafka.roles.fetch_queue`). Published records that find no room are given back
-(:class:`~dafka.roles.outputs.Hold`); fetched ones are dropped, and fetched again in their turn. Those that
-were kept behind a gap (:mod:`dafka.roles.ahead`) wait for room when it is filled, and nothing is fetched
-before they have found some.
+Credit. Delivered records take room, and a FETCH sets aside the room its answer will need, up to half of all
+(:mod:`dafka.roles.room`). Partitions that are behind wait for it in a queue (:mod:`dafka.roles.fetch_queue`).
+Published records that find no room are given back (:class:`~dafka.roles.outputs.Hold`); fetched ones are
+dropped, and fetched again in their turn. Those that were kept behind a gap (:mod:`dafka.roles.ahead`) wait
+for room when it is filled, and nothing is fetched before they have found some.
 
 One fetch at a time for a partition. It ends when all of it has come, or when the end of an answer has come
 and something in front of it is missing: then the missing part is asked for at once, but no second time
@@ -74,7 +73,7 @@ class CatchUp(Generic[F]):
         self._limits = limits
         self._under_way = 0
         self._ahead = Ahead(limits)
-        self._filled: dict[F, None] = {}  # what they have ahead follows on what has come, and waits for room
+        self._filled: dict[F, None] = {}  # their records ahead have no gap before them, and wait for room
         self._queue: FetchQueue[F] = FetchQueue()
         self._paused: dict[F, None] = {}
         self._unanswered: dict[F, None] = {}  # in the order in which they came; paused, or asked for again
@@ -150,7 +149,8 @@ class CatchUp(Generic[F]):
         return self.stores.present - {self._requester}
 
     def claimed(self, follower: F, claimant: bytes) -> None:
-        """A producer claims the partition; what is kept of an earlier one's may have no place any more."""
+        """A producer claims the partition; records kept ahead of an earlier one may have no place any
+        more."""
         if follower.claimant != claimant:
             follower.claimant = claimant
             self._give_up_ahead(follower)
@@ -164,7 +164,7 @@ class CatchUp(Generic[F]):
         self._wait(follower)
 
     def restart(self, now: float, follower: F, position: int, pause: float) -> None:
-        """What was handed over from ``position`` on came to nothing: get it again after ``pause`` seconds."""
+        """Records handed over from ``position`` on were lost: get them again after ``pause`` seconds."""
         self._give_up_ahead(follower)
         self._forget_fetch(follower)
         follower.next = position

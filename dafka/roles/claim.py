@@ -6,13 +6,13 @@ stores and consumers have long had. So it has an address of its own for each run
 before it numbers anything.
 
 Asking. It sends CLAIM until it knows enough; a store answers with END. A store that knows no CLAIM, as
-libdafka's, is sent a CONSUMER-HELLO, upon which it names its heads; it has none of the partition if it has
-not named it for ``plain_store_patience``. Everything is known when as many stores have answered as have to
-acknowledge a record, every store that is connected among them, and nothing new has come for ``claim_settle``.
-Then the highest end counts.
+libdafka's, is sent a CONSUMER-HELLO, upon which it names its heads; it has no records of the partition if it
+has not named it for ``plain_store_patience``. Everything is known when as many stores have answered as have
+to acknowledge a record, every store that is connected among them, and nothing new has come for
+``claim_settle``. Then the highest end counts.
 
-Numbering. Stores are asked again whenever there is something to compare (:mod:`dafka.roles.producer`): what
-they acknowledge may be an earlier producer's records.
+Numbering. Stores are asked again whenever there is something to compare (:mod:`dafka.roles.producer`): the
+records they acknowledge may be an earlier producer's.
 
 Rivals. Producers of one partition hear each other's CLAIMs. One that is asking gives way to one that is
 numbering; of two that are asking the one with the lower address goes on; of two that are numbering, which
@@ -52,7 +52,7 @@ class Position(NamedTuple):
 class PartitionClaim:
     """The claim of the producer ``claimant`` to ``partition`` of ``topic``.
 
-    ``min_stores``: how many stores have to say what they have.
+    ``min_stores``: how many stores have to answer.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class PartitionClaim:
         return Claim(self._partition, self.claimant, self._topic, sample, self.numbering)
 
     def begin(self) -> None:
-        """What was found counts from now on."""
+        """The position found counts from now on."""
         self.numbering = True
         self._interval = self._limits.longest_claim_interval
         self.ask_soon()

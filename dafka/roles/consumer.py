@@ -155,7 +155,7 @@ class ConsumerRole:
         return outputs
 
     def set_room(self, now: float, records: int, size: int) -> list[Output]:
-        """There is room for so many records and bytes now; what is delivered from now on uses it up."""
+        """There is room for so many records and bytes now; later deliveries use it up."""
         outputs: list[Output] = []
         self._catchup.set_room(records, size)
         self._catchup.pump(now, outputs)
@@ -195,7 +195,7 @@ class ConsumerRole:
         self._reclaimed.clear()
 
     def receive(self, now: float, command: Command, *, unread: bool = False) -> list[Output]:
-        """Any other command; what is for somebody else is ignored.
+        """Any other command; those for other nodes are ignored.
 
         ``unread``: published records that came before it may wait for room.
         """

@@ -5,7 +5,7 @@ reach, from heads and from records. Between the two lies what was missed. Record
 are kept (``ahead``) if they follow one another, so that when the gap has been filled they need not be
 fetched as well, and catching up with a producer that never pauses comes to an end.
 
-What is fetched, and when, is decided in :mod:`dafka.roles.catchup`, which also writes the fields here.
+:mod:`dafka.roles.catchup` decides which records are fetched, and when, and also writes the fields here.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Follower:
         self.reserved_records = self.reserved_bytes = 0
         self.due = 0.0
         self.alarm = NEVER  # the earliest time at which the clock looks at this follower
-        # What past fetches have taught.
+        # Learned from past fetches.
         self.window = window  # records to ask for
         self.record_bytes = record_bytes  # size of a record, roughly
         self.untried = True  # nobody has sent anything of it yet, or said that it is trimmed

@@ -53,7 +53,7 @@ class Append(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """Store to log: the partition goes on at ``first``; what lies between cannot be had from anybody.
+    """Store to log: the partition goes on at ``first``; the records between cannot be had from anybody.
 
     The next :class:`Append` starts there, above where the log stands. None is under way when this comes. It
     is said again when that append fails.

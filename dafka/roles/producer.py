@@ -104,11 +104,11 @@ class ProducerRole:
         self._stores: dict[bytes, int] = {}  # store: first sequence it has not acknowledged
         self._heard: dict[bytes, float] = {}  # store: when its last ACK came
         self._known_stores = KnownStores()
-        self._asked: dict[bytes, int] = {}  # connected store: what it asked for last
+        self._asked: dict[bytes, int] = {}  # connected store: the sequence it asked for last
         self._noticed: dict[bytes, float] = {}  # connected store: when it asked so, or was first thought of
         self._strangers: set[bytes] = set()  # stores that have another producer's records
-        self._to_compare: dict[bytes, int] = {}  # store: what it acknowledged, whosever records they are
-        self._compared = (0, 0)  # what the last CLAIM was for: its first record, and the end to be reached
+        self._to_compare: dict[bytes, int] = {}  # store: the end it acknowledged, of any producer's records
+        self._compared = (0, 0)  # of the last CLAIM: its first record, and the end to be reached
 
     @property
     def unacknowledged(self) -> int:
@@ -170,8 +170,8 @@ class ProducerRole:
     def forget(self, size: int) -> None:
         """Let go of the oldest records until at most ``size`` bytes are retained.
 
-        For ``min_stores`` 0, where no ACK lets go of anything. ValueError with any other: what is not
-        acknowledged must not be deleted.
+        For ``min_stores`` 0, where no ACK lets go of anything. ValueError with any other: unacknowledged
+        records must not be deleted.
         """
         if self.min_stores:
             raise ValueError(f"with min_stores {self.min_stores} only acknowledged records are let go")
@@ -252,7 +252,7 @@ class ProducerRole:
         return self._ask_to_compare(now)
 
     def _end_to_compare(self) -> int:
-        """What will be acknowledged once all contents have been found to be the same."""
+        """The end that will be acknowledged once all contents have been found to be the same."""
         if not self._to_compare or not self.min_stores:
             return 0
         ours = self._known_stores.ours
@@ -280,7 +280,7 @@ class ProducerRole:
         elif end.sequence <= max(self.first_sequence, self.first_retained):
             self._acknowledge(now, store, end.sequence)
         elif end.first < self.first_retained or behind > self.next_sequence:
-            pass  # what it was asked about has been let go of since
+            pass  # the records it was asked about have been released since
         elif not end.count:
             if end.first >= end.sequence:  # retention was quicker
                 self._acknowledge(now, store, end.sequence)
@@ -389,7 +389,7 @@ class ProducerRole:
 
 
 def checksum_of(contents: Iterable[bytes]) -> int:
-    """What END says of messages: the CRC-32C of their contents, each behind its length."""
+    """The sum of messages that END names: the CRC-32C of their contents, each behind its length."""
     checksum = 0
     pieces = iter(contents)
     while some := list(islice(pieces, _CHUNK)):

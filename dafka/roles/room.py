@@ -34,7 +34,7 @@ class Room:
         self.use(-records, -size)
 
     def for_records_of(self, follower: Follower) -> tuple[int, int]:
-        """Records and bytes of the partition that find room: what other fetches set aside is not free."""
+        """Records and bytes of the partition that find room: room set aside by other fetches is not free."""
         return (
             self.records - self.reserved_records + follower.reserved_records,
             self.bytes - self.reserved_bytes + follower.reserved_bytes,

@@ -9,8 +9,8 @@ its publisher socket, a STORE-HELLO subscription it SHALL send [...] a STORE-HEL
 subscriber." (46/DAFKA)
 
 A record passes two lines. *Received*: handed to the log (``next``). *Committed*: the log has said so. Only
-what is committed is acknowledged, served, and told as a head; only what is not received is fetched. What
-lies between the lines is bounded: beyond that the store takes nothing and fetches it later.
+what is committed is acknowledged, served, and told as a head; only what is not received is fetched. The
+number of records between the lines is bounded: beyond that the store takes none and fetches them later.
 
 An ACK stands for everything up to its sequence. One may be lost, and a producer shows that it still waits
 by nothing but its HEADs; so a HEAD, or a record that is stored already, has the ACK repeated, at intervals
@@ -132,7 +132,7 @@ class StoreRole:
     def know(self, topic: bytes, address: bytes, first: int, following: int) -> None:
         """The log has the partition's records from ``first`` up to ``following``.
 
-        For a log that is read while the store runs already: what has been :meth:`stored` meanwhile counts.
+        For a log that is read while the store runs already: records :meth:`stored` meanwhile count.
         """
         stored = self._partitions.get((topic, address))
         if stored is None:
@@ -167,7 +167,8 @@ class StoreRole:
         return outputs
 
     def not_stored(self, now: float, topic: bytes, address: bytes, end: int) -> list[Output]:
-        """The append up to ``end`` failed: what the log has not committed of the partition is fetched again.
+        """The append up to ``end`` failed: records of the partition that the log has not committed are
+        fetched again.
 
         Appends behind it that are still under way must fail as well: they would leave a hole. They take room
         until that is said.
@@ -243,7 +244,7 @@ class StoreRole:
         return outputs
 
     def receive(self, now: float, command: Command, *, unread: bool = False) -> list[Output]:
-        """Any other command; what is for somebody else, or from this store, is ignored.
+        """Any other command; those for other nodes, or from this store, are ignored.
 
         ``unread``: published records that came before it may wait for room.
         """
@@ -330,7 +331,7 @@ class StoreRole:
             self._catchup.pump(now, outputs)
 
     def _give_back(self, stored: StoredPartition, end: int) -> None:
-        """What was under way to the log below ``end`` takes no room any more."""
+        """Records under way to the log below ``end`` take no room any more."""
         for over in stored.take_pending(end):
             self._catchup.room.give_back(over.records, over.size)
 

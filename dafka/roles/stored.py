@@ -1,4 +1,4 @@
-"""One partition as a store has it: what is received of it, and what of that is in the log."""
+"""One partition as a store has it: which of its records are received, and which of these are in the log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class Pending(NamedTuple):
 
 
 class StoredPartition(Follower):
-    """``next`` is received, ``committed`` is in the log; what lies between is ``pending``."""
+    """Records below ``next`` are received, those below ``committed`` are in the log; those between are
+    ``pending``."""
 
     __slots__ = ("ack_due", "ack_interval", "committed", "first", "log_end", "pending")
 

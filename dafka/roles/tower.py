@@ -25,7 +25,7 @@ class TowerRole:
         self._interface = interface
 
     def receive(self, beacon: NodeBeacon, peer_address: str) -> TowerBeacon | None:
-        """What to publish for a beacon that came from ``peer_address`` (empty if unknown).
+        """The message to publish for a beacon that came from ``peer_address`` (empty if unknown).
 
         None when there is no host that anybody could connect to.
         """

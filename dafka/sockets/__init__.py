@@ -8,8 +8,8 @@
 - :class:`~dafka.sockets.dealer.Dealer` connects to a ROUTER, and again after each disconnect.
 - :class:`~dafka.sockets.subscriber.Subscriber` connects to any number of PUB and XPUB sockets.
 
-Everything here belongs to the hub's thread. What goes over a connection is decided by
-:class:`dafka.zmtp.connection.Connection`; here are sockets, time, queues and what all peers share. One green
-thread reads a connection and calls the handler. Nothing waits for a peer to read: an
-:class:`~dafka.sockets.outbox.Outbox` sends when the kernel has room.
+Everything here belongs to the hub's thread. :class:`dafka.zmtp.connection.Connection` decides about the
+octets of a connection; here are sockets, time, queues and what all peers share. One green thread reads a
+connection and calls the handler. Nothing waits for a peer to read: an :class:`~dafka.sockets.outbox.Outbox`
+sends when the kernel has room.
 """

@@ -38,7 +38,7 @@ class Budget:
         return 2 * self.used > limits.RECEIVED_OCTETS
 
     def charge(self, peer: Hashable, octets: int, *, anew: bool = False) -> None:
-        """What is held of a peer from now on. ``anew``: what was held before is done with."""
+        """The octets held of a peer from now on. ``anew``: octets held before are done with."""
         before, since = self._charges.get(peer, (0, 0.0))
         if anew or not octets:
             self._charges.pop(peer, None)

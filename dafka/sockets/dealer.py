@@ -75,7 +75,7 @@ class Dealer:
         }
 
     def close(self) -> None:
-        """Disconnect; what is queued is sent first, for limits.LINGER_SECONDS at most."""
+        """Disconnect; queued messages are sent first, for limits.LINGER_SECONDS at most."""
         if self._closed:
             return
         self._closed = True

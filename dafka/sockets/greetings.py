@@ -1,4 +1,4 @@
-"""Connections whose handshake is under way: bounded in number and in time, whoever opens them."""
+"""Connections whose handshake is under way: bounded in number and in time, for all peers together."""
 
 from __future__ import annotations
 

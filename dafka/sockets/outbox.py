@@ -70,12 +70,12 @@ class Outbox:
         self._room = Changes()
         self._sealer: Sealer | None = None
         self._sealed = memoryview(b"")  # octets on their way to the kernel
-        self._sealed_from: tuple[int, int] = 0, 0  # what they were before: octets, and octets held
+        self._sealed_from: tuple[int, int] = 0, 0  # before sealing: octets, and octets held
         self._sealing = False  # a long frame, in a thread
 
     @property
     def buffers(self) -> Iterable[bytes | memoryview]:
-        """What was put in and waits; without what is being sealed."""
+        """The waiting octets, without those that are being sealed."""
         return self._buffers
 
     def secure(self, sealer: Sealer) -> None:
@@ -124,7 +124,7 @@ class Outbox:
             self._send_now()
 
     def close(self) -> None:
-        """Let go of what waits, and of who waits. To be called before the socket is closed."""
+        """Drop the waiting octets, and wake the waiting senders. To be called before the socket is closed."""
         if self._closed:
             return
         self._closed = True

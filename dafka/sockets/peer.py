@@ -26,7 +26,8 @@ log = logging.getLogger(__name__)
 
 
 class Pattern(Protocol):
-    """What a kind of socket does with its peers. A ProtocolError of any but ``left`` disconnects the peer."""
+    """The behaviour of a kind of socket towards its peers. A ProtocolError of any but ``left`` disconnects
+    the peer."""
 
     def joined(self, peer: Peer) -> None:
         """The handshake is complete; the first call for a peer."""
@@ -87,7 +88,7 @@ class Peer:
 
     @property
     def taker(self) -> Taker | None:
-        """What takes messages of this connection in bulk."""
+        """Takes messages of this connection in bulk."""
         return self._connection.taker
 
     @property

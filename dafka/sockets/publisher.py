@@ -41,7 +41,7 @@ class Watcher(Protocol):
     """The user of a publisher, told of subscriptions in the peer's green thread, which may wait."""
 
     def allows(self, peer: Peer, prefix: bytes) -> bool:
-        """Whether a peer may subscribe; what it may not counts for nothing."""
+        """Whether a peer may subscribe; other subscriptions are ignored."""
 
     def subscribed(self, peer: Peer, prefix: bytes) -> None:
         """A peer has subscribed, maybe not as the first one."""
@@ -53,7 +53,7 @@ class Watcher(Protocol):
 class Publisher:
     """Serves subscribers on ``socket``, from :func:`dafka.sockets.listening.bind`. Hub side.
 
-    ``mechanism``: who may connect (:mod:`dafka.zmtp.mechanisms`); None: anybody.
+    ``mechanism``: decides which peers may connect (:mod:`dafka.zmtp.mechanisms`); None: all.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class _Pattern:
 
     def subscribed(self, peer: Peer, prefix: bytes) -> None:
         if peer.is_closed:
-            return  # what it had sent before it was closed
+            return  # it had sent this before it was closed
         if self._watcher is not None and not self._watcher.allows(peer, prefix):
             return
         self._subscriptions.add(peer, prefix)

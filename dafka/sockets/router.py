@@ -22,12 +22,12 @@ from any green thread; they wait while too much is queued for the peer and raise
 Envelopes are as the peer sends them: a REQ's messages begin with an empty frame, and so must the replies to
 it. The identity is not among the frames.
 
-**Who may connect.** DEALER, REQ and ROUTER see a ROUTER. PUSH sees a PULL, and PULL sees a PUSH: libzmq lets
-these two connect to nothing else. In ZMTP 3.x only DEALER, REQ and ROUTER tell their identity; with
-``all_identities`` ZMTP 2.0 is spoken with libzmq's and JeroMQ's sockets that have one
+**Types of sockets that may connect.** DEALER, REQ and ROUTER see a ROUTER. PUSH sees a PULL, and PULL sees a
+PUSH: libzmq lets these two connect to nothing else. In ZMTP 3.x only DEALER, REQ and ROUTER tell their
+identity; with ``all_identities`` ZMTP 2.0 is spoken with libzmq's and JeroMQ's sockets that have one
 (:mod:`dafka.zmtp.greeting`), so that PUSH and PULL sockets tell it, too. A peer without identity gets one of
-17 octets, which begins with a zero. With 2.0 a client misses heartbeats (TCP keep-alive finds dead peers)
-and the event HANDSHAKE_SUCCEEDED of libzmq's socket monitor.
+17 octets, which begins with a zero. With 2.0 a client misses heartbeats (TCP keep-alive finds dead peers) and
+the event HANDSHAKE_SUCCEEDED of libzmq's socket monitor.
 
 **A second peer with the same identity** takes the place of the first, whose connection is closed (cause
 ``handover``): it may be the same client, back before the end of its old connection was noticed. ``left`` of
@@ -53,7 +53,7 @@ TYPES = (b"ROUTER", b"PULL", b"PUSH")
 
 
 class Handler(Protocol):
-    """The user of a Router: what it does with peers and messages."""
+    """The user of a Router, which handles peers and messages."""
 
     def joined(self, peer: Peer) -> None: ...
 
@@ -66,8 +66,9 @@ class Router:
     """Serves peers on ``socket``, a bound socket from :func:`dafka.sockets.listening.bind`. Hub side.
 
     ``max_message``: octets of a message over all of its frames; a larger one ends its connection.
-    ``mechanism``: who may connect, as in ``lambda check: PlainServer(check, allows)``; None: NULL, everybody.
-    ``make_taker`` is as a Subscriber's: what a connection's ``peer.taker`` takes is not among its messages.
+    ``mechanism``: decides which peers may connect, as in ``lambda check: PlainServer(check, allows)``; None:
+    NULL, all. ``make_taker`` is as a Subscriber's: messages taken by a connection's ``peer.taker`` are not
+    among its messages.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class Shared:
         return self._told or limits.TOLD_OCTETS
 
     def metrics(self) -> dict[str, int]:
-        """What is counted here, by the names of :mod:`dafka.sockets.metrics`."""
+        """The counts made here, by the names of :mod:`dafka.sockets.metrics`."""
         return {
             "messages_in": self.messages_in,
             "octets_in": self.octets_in,

@@ -17,8 +17,8 @@ kernel's buffers, then in its own queue. Messages that a publisher had sent befo
 :meth:`Subscriber.unsubscribe` still come. How connections are made again is in
 :mod:`dafka.sockets.connecting`.
 
-With ``make_taker`` each connection has a :class:`~dafka.zmtp.cutting.Taker` of its own, ``peer.taker``: what
-it takes in bulk is not among the ``messages``, which may then be none.
+With ``make_taker`` each connection has a :class:`~dafka.zmtp.cutting.Taker` of its own, ``peer.taker``:
+messages that it takes in bulk are not among the ``messages``, which may then be empty.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Subscriber:
         self._connected += 1
 
     def _tell_all(self, peer: Peer) -> None:
-        """Tell a new peer of all subscriptions; what changes meanwhile comes behind them."""
+        """Tell a new peer of all subscriptions; changes made meanwhile come behind them."""
         changes = self._telling[peer] = [(True, prefix) for prefix in self._subscriptions]
         told, pace = 0, Pace()
         try:

@@ -22,7 +22,7 @@ class KeepAlive(NamedTuple):
 
 def prepare(socket: Any, keep_alive: KeepAlive) -> None:
     """Set the options of a connected socket, as far as the system has them."""
-    socket.settimeout(None)  # whatever the program's default is
+    socket.settimeout(None)  # independent of the program's default
     options = [(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1), (sockets.SOL_SOCKET, sockets.SO_KEEPALIVE, 1)]
     for name, value in (
         ("TCP_KEEPIDLE", keep_alive.idle),

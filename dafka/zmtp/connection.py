@@ -131,7 +131,7 @@ class Connection:
 
     @property
     def sealer(self) -> Sealer | None:
-        """What all octets behind the handshake have to pass through, as they are sent; None: nothing."""
+        """Seals all octets behind the handshake, as they are sent; None: they go as they are."""
         sealing = self._mechanism.sealing
         return None if sealing is None or self.established is None else sealing.sealer
 
@@ -188,7 +188,8 @@ class Connection:
         return self._pong is not None or bool(self._output)
 
     def take_output(self) -> bytes:
-        """What the connection has to send now. A PONG answers all PINGs received since the last call."""
+        """The octets that the connection has to send now. A PONG answers all PINGs received since the last
+        call."""
         if self._pong is not None:
             self._output += encode_command(b"PONG", self._pong)
             self._pong = None
@@ -235,7 +236,7 @@ class Connection:
             else:
                 self._take_handshake(events)
             if self._opener is not None:
-                return  # what is sent from now on is sealed, and nothing is to be sent before that is known
+                return  # from now on octets are sealed, and nothing is to be sent before that is known
         if self.established is not None:
             self._take_traffic(events, most)
         if self._opener is not None and self._opener.error is not None and not self._cutter.pending:

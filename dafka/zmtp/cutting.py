@@ -10,7 +10,7 @@ A frame longer than what has arrived is collected in a buffer that grows with th
 length is announced.
 
 A user that knows more about a stream than that its headers are alike may take messages out of the buffer
-(:class:`Taker`); what it leaves is cut here.
+(:class:`Taker`); the rest is cut here.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Cutter:
 
     @property
     def held(self) -> int:
-        """What is kept: the message in progress, and octets that nothing has been cut out of yet."""
+        """Octets held: the message in progress, and received octets that are not cut yet."""
         size = len(self._buffer) - self._position + self._octets + limits.FRAME_OCTETS * len(self._frames)
         return size if self._long is None else size + self._long.tell()
 
@@ -92,7 +92,7 @@ class Cutter:
         self.pending = True
 
     def take_rest(self) -> bytes:
-        """What has arrived and was not cut, to be read in another way."""
+        """Octets that have arrived and were not cut, to be read in another way."""
         rest = self._buffer[self._position :]
         self._buffer, self._position, self.pending = b"", 0, False
         return rest

@@ -6,8 +6,8 @@ signature first, then say 3, and go on as the other side's version tells them. S
 
 In ZMTP 3.x a PUSH, PULL or SUB socket does not tell its identity, in 2.0 all sockets do. A side with
 ``prefer_2`` therefore speaks 2.0 with peers that wait for its version and have an identity: libzmq and JeroMQ
-put the length of their identity into the signature (its padding, plus one). What is lost with 2.0 are PING,
-and any mechanism but NULL.
+put the length of their identity into the signature (its padding, plus one). ZMTP 2.0 lacks PING, and any
+mechanism but NULL.
 """
 
 from __future__ import annotations

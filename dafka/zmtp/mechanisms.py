@@ -4,8 +4,8 @@ A mechanism is one side of a handshake. It is given the peer's commands, and wha
 metadata of both sides travel in its commands. ``properties`` are our own: of a server that shows each peer
 another socket type, they are asked for once the peer's are known.
 
-NULL and PLAIN leave messages as they are. CURVE (:mod:`dafka.zmtp.curve`) encrypts each frame: what comes
-behind its handshake passes through a :class:`~dafka.zmtp.sealing.Sealing`.
+NULL and PLAIN leave messages as they are. CURVE (:mod:`dafka.zmtp.curve`) encrypts each frame: all octets
+behind its handshake pass through a :class:`~dafka.zmtp.sealing.Sealing`.
 """
 
 from __future__ import annotations

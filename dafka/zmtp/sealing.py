@@ -1,7 +1,8 @@
 """Frames under encryption: plain ZMTP in, the MESSAGE commands of CURVE out, and the other way round.
 
-What is sealed and what comes out of it is a stream of plain frames, cut and encoded as everywhere else. Each
-frame travels in a box of its own, numbered, so that none can be changed, repeated, left out or put elsewhere.
+Input of sealing and output of opening are streams of plain frames, cut and encoded as everywhere else. Each
+frame travels in a numbered box of its own, so that a frame cannot be changed, repeated, left out or put
+elsewhere.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Sealer:
         position, end = 0, len(octets)
         sealed: list[bytes] = []
         key, prefix, number = self._key, self._prefix, self._sent
-        room = bytearray()  # what boxes are written to, in a row, without an object for each
+        room = bytearray()  # boxes are written to it in a row, without an object for each
         into, written = _from_buffer(room), 0
         while end - position >= 2:
             flags, size, at = octets[position], octets[position + 1], position + 2
@@ -129,7 +130,7 @@ class Opener:
             octets = bytes(self._kept)
             self._kept.clear()
         self._need = 0
-        # What is opened is written in a row: no frame is longer than it was under encryption.
+        # Opened frames are written in a row: no frame is longer than it was under encryption.
         room = bytearray(len(octets))
         written = 0
         try:
