@@ -14,7 +14,7 @@ from dafka.backup.repository import VALUES, Repository
 def check(repository: Repository, names: Iterable[str], note: Callable[[str, str], object]) -> int:
     """Read everything that the backups of these names consist of; the number of octets.
 
-    ``note(place, cause)`` is called for each damage; what several backups share is read once.
+    ``note(place, cause)`` is called for each damage; files that several backups share are read once.
     """
     seen: set[object] = set()
     size = 0

@@ -33,9 +33,9 @@ def create(
     """Back up the log in ``data``, which may be open, to ``folder``, which is made if it is missing.
 
     Of what the backup before has already, a tenth is read and compared, another one with each backup, or
-    everything with ``check_all``; what is damaged there is copied again.
-    ``say(text)`` tells what goes on. After an interruption the next call takes up the values that are there.
-    Raises the errors of :mod:`dafka.backup.errors`, NotALogError, LogVersionError, LogOpenError.
+    everything with ``check_all``; damaged files there are copied again. ``say(text)`` tells what goes on.
+    After an interruption the next call takes up the values that are there. Raises the errors of
+    :mod:`dafka.backup.errors`, NotALogError, LogVersionError, LogOpenError.
     """
     with closing(Source(data)) as source:
         real = os.path.realpath(source.folder)
@@ -79,7 +79,7 @@ class _Creation:
                     taken = time.time()
                     files = self._source.files()
                     gone = self._copy(files)
-                    if gone - missing:  # the broker was stopped just now; what is missing twice is lost
+                    if gone - missing:  # the broker was stopped just now; a file missing twice is lost
                         missing |= gone
                         continue
                     self._source.copy_database(path)

@@ -22,7 +22,7 @@ class BackupLockedError(BackupError):
 
 
 class NoSuchBackupError(BackupError):
-    """There is no backup of that name, or none at all."""
+    """There is no backup of that name, or no backup at all."""
 
 
 class BackupDamagedError(BackupError):

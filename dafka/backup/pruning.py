@@ -12,9 +12,9 @@ from dafka.backup.repository import BACKUPS, BLOCKS, VALUES, Repository, sync
 def prune(repository: Repository, keep: int) -> tuple[list[str], int]:
     """Keep the newest ``keep`` backups: (names of those that were deleted, octets that were freed).
 
-    Lists of backups go first, so that a process that is killed leaves no backup with something missing; what
-    it leaves is deleted by the next call. Raises BackupDamagedError, before anything is deleted, if one of
-    those that stay cannot be read, and BackupError if something cannot be deleted.
+    Lists of backups go first, so that a process that is killed leaves no backup with something missing; the
+    next call deletes the rest. Raises BackupDamagedError, before anything is deleted, if one of those that
+    stay cannot be read, and BackupError if something cannot be deleted.
     """
     with repository.locked():
         names = repository.names()

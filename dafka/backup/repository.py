@@ -9,8 +9,8 @@
     restores                      the number of the last timeline that a restore began
     unfinished/                   what a process is writing
 
-Everything is written under ``unfinished``, synced and renamed. What no backup names is left from a process
-that was killed: values are taken up by the next backup, everything else is deleted by it.
+Everything is written under ``unfinished``, synced and renamed. Files that no backup names were left by a
+process that was killed: values are taken up by the next backup, everything else is deleted by it.
 
 The mark and each backup bear the number of their format, which is looked at before anything else.
 """
@@ -154,7 +154,7 @@ class Repository:
         return []
 
     def newest(self) -> Manifest | None:
-        """The newest one whose list can be read: what it has need not be copied again."""
+        """The newest one whose list can be read: its files need not be copied again."""
         for name in reversed(self.names()):
             with suppress(BackupDamagedError):
                 return self.read(name)
@@ -296,7 +296,7 @@ def open_new(path: str) -> Any:
 
 
 def _mark(folder: str) -> None:
-    """Say that a folder holds backups: wholly or not at all, whoever else does the same just now."""
+    """Mark a folder as one of backups: wholly or not at all, even if other processes do the same just now."""
     path = os.path.join(folder, f"{MARK}.{os.getpid()}")
     with suppress(FileNotFoundError):
         os.unlink(path)  # of a process that was killed

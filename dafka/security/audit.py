@@ -1,7 +1,8 @@
-"""The audit log: who connected, who failed to, and who was refused what. No secret is ever in it.
+"""The audit log: connections, failed logins, and refused operations, each with its principal. No secret is
+ever in it.
 
-Names come from clients: whatever would begin another line, or is not shown, is escaped, so that nobody writes
-lines of somebody else.
+Names come from clients: characters that would begin another line, or are not shown, are escaped, so that no
+client can forge a line.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from dafka.security.tls import ClientTls, Path, PeerTls, ServerTls
 
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
-# What libbroker offers without a certificate, and OpenSSL only takes at security level 0.
+# The ciphers that libbroker offers without a certificate, and that OpenSSL takes only at security level 0.
 _ANONYMOUS = "AECDH-AES256-SHA@SECLEVEL=0"
 _ANONYMOUS_CURVE = "secp384r1"
 _PEERS = "HIGH:!aNULL:!MD5"
@@ -46,7 +46,7 @@ def of_client(options: ClientTls) -> ssl.SSLContext:
 def of_peers(options: PeerTls | None) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """For the side that connects, and for the one that accepts. Raises :class:`TlsError`.
 
-    None: anonymous, encrypted and nobody knows with whom, as libbroker does it.
+    None: encrypted, but neither side proves who it is, as with libbroker.
     """
     return _of_peer(ssl.PROTOCOL_TLS_CLIENT, options), _of_peer(ssl.PROTOCOL_TLS_SERVER, options)
 

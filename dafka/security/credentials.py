@@ -1,4 +1,4 @@
-"""What is kept of a password: SCRAM's keys (RFC 5802), from which it cannot be had back.
+"""The stored form of a password: SCRAM's keys (RFC 5802), from which it cannot be had back.
 
 Passwords are taken as they are, without SASLprep, as Kafka and its clients do.
 """
@@ -35,7 +35,7 @@ def key_octets(mechanism: str) -> int:
 
 
 def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
-    """What a client sends to the broker in place of a password (AlterUserScramCredentials). It is slow."""
+    """The salted password that a client sends to the broker (AlterUserScramCredentials). It is slow."""
     return hashlib.pbkdf2_hmac(_HASHES[mechanism], password.encode(), salt, iterations)
 
 

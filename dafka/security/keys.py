@@ -7,8 +7,8 @@
     keys/allowed/NODE.key                       the list: public keys of the nodes that may come in
 
 The files are certificates as czmq and pyzmq write them, with keys in Z85. A program of ZeroMQ's that only
-connects needs the public key in ``server.key`` and a pair on the list. What a node may be (:class:`Node`)
-stands in the metadata of its file on the list.
+connects needs the public key in ``server.key`` and a pair on the list. The roles of a node (:class:`Node`)
+stand in the metadata of its file on the list.
 """
 
 from __future__ import annotations
@@ -167,14 +167,14 @@ class Allowed:
         return self._known
 
     def node(self, key: bytes) -> Node:
-        """What the node with this key may be; one that is not on the list nothing."""
+        """The roles of the node with this key; one that is not on the list has no role."""
         if self._clock() >= self._look_at:
             self._look()
         return self._nodes.get(key, _NOBODY)
 
     @property
     def of_plain(self) -> Node:
-        """What somebody may be who proves no key: what any of the nodes may that cannot."""
+        """The roles of a node without a proven key: those of all nodes on the list that cannot prove one."""
         if self._clock() >= self._look_at:
             self._look()
         return self._of_plain
@@ -235,7 +235,7 @@ def allowed_in(folder: Path) -> list[str]:
 def new_keys(folder: Path, node: str, *, store: bool = False, plain: bool = False) -> None:
     """Make a node's pair, and let it in; in a folder without keys make the servers' pair first.
 
-    ``store``, ``plain``: what it may be (:class:`Node`).
+    ``store``, ``plain``: its roles (:class:`Node`).
 
     Folders and secret keys are private to the user. Raises KeyFolderError, also if the node has keys already.
     """
@@ -311,7 +311,7 @@ def read_public(file: Path) -> bytes:
 
 
 def read_node(file: Path) -> Node:
-    """What a file of the list says that the node may be. Raises KeyFolderError."""
+    """The roles that a file of the list gives to its node. Raises KeyFolderError."""
     try:
         said = set(_METADATA.findall(file.read_bytes()))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Kafka's names for who somebody is (``User:alice``), from a certificate by rules (KIP-371).
+"""Kafka's names of principals (``User:alice``), from a certificate by rules (KIP-371).
 
 A rule is ``DEFAULT`` (the whole name), or ``RULE:pattern/replacement/``, with ``L`` or ``U`` behind it for
 lower or upper case: the first one whose pattern matches the whole name makes the name. Rules have commas

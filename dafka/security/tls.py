@@ -54,7 +54,7 @@ class ServerTls:
 
 @dataclass(frozen=True, kw_only=True)
 class ClientTls:
-    """Whom a client trusts, and the certificate that it shows.
+    """The authorities that a client trusts, and the certificate that it shows.
 
     ``cafile``: authorities that may sign the server's certificate (PEM); None: those that the system
     trusts. ``check_hostname``: whether it has to be for the host that was connected to. ``certfile``,
@@ -74,7 +74,8 @@ class ClientTls:
 
 @dataclass(frozen=True, kw_only=True)
 class PeerTls:
-    """The certificate that each end of a connection between equals shows, and whom both trust.
+    """The certificate that each end of a connection between equals shows, and the authorities that both
+    trust.
 
     ``certfile``: the certificate with its chain, PEM. ``keyfile``: its key (None: in ``certfile``).
     ``password``: of an encrypted key. ``cafile``, ``capath``: the authorities that sign the others'

@@ -84,12 +84,13 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         super().__init__(path, listen=listen, console=console or None, **options)
         if console:
             with_console.add(self)
-        # Weak: what runs has the clock, and must not keep the program's object, which may be dropped.
+        # Weak: the running broker has the clock, and must not keep the program's object, which may be
+        # dropped.
         moved = WeakMethod(self._clock_moved)
         self.clock = MovableClock(lambda: (moved() or int)())
         self._options = replace(self._options, clock=self.clock.of_broker)
         self._begins_with: Snapshot | None = None
-        self._beside: frozenset[str] = frozenset()  # what may be in the folder before that
+        self._beside: frozenset[str] = frozenset()  # names that may be in the folder before that
         self._kept_folder: str | None = None  # a temporary one, between two runs
         if snapshot is not None:
             self._begin_with(snapshot)
@@ -129,15 +130,15 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         self._hub.run(self._begin_again, None)
 
     def snapshot(self) -> Snapshot:
-        """What is stored now, to begin with it again: :meth:`restore`, or ``TestBroker(snapshot=...)``.
+        """The stored state of now, to begin with it again: :meth:`restore`, or ``TestBroker(snapshot=...)``.
 
         The clients notice nothing. Records that are under way may be in it or not.
         """
         return Snapshot(self._state().path, self.clock.ahead, MEMORY if has_memory() else None)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Be what a broker was when the snapshot was taken. For clients as :meth:`restart`; what was stored
-        since is gone. Raises ValueError for a snapshot that is closed."""
+        """Be what a broker was when the snapshot was taken. For clients as :meth:`restart`; records stored
+        since are gone. Raises ValueError for a snapshot that is closed."""
         snapshot.check()
         self._hub.run(self._begin_again, snapshot)
 

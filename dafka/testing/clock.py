@@ -20,7 +20,7 @@ class MovableClock:
 
     @property
     def of_broker(self) -> Clock:
-        """What the broker goes by."""
+        """The clock that the broker uses."""
         return Clock(self.time, self.monotonic)
 
     def time(self) -> float:

@@ -16,7 +16,7 @@ from dafka.broker.interface.streams_groups import StreamsHeartbeat, Tasks, Topol
 
 T = TypeVar("T")
 
-_LEAVE = -1  # the member epoch of who leaves
+_LEAVE = -1  # the member epoch of a leaving member
 
 
 class GroupMember(NamedTuple):

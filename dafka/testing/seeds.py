@@ -28,7 +28,7 @@ _broker = pytest.StashKey[chaos]()
 _plan = pytest.StashKey["list[Fault]"]()
 _raised = pytest.StashKey[str]()
 
-_failed = pytest.StashKey["dict[str, str]"]()  # of the run: what failed, by test
+_failed = pytest.StashKey["dict[str, str]"]()  # of the run: failures by test
 
 
 # -- which seeds ------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def _shrunk(
     def fails(some: list[Fault], following: object = None) -> bool:
         item.stash[_plan] = some
         try:
-            # The parent as the next one: what is for more than this test stays.
+            # The parent as the next one: fixtures of a wider scope stay.
             reports = runtestprotocol(item, nextitem=following or item.parent, log=False)  # type: ignore[arg-type]
         finally:
             del item.stash[_plan]

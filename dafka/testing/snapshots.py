@@ -1,4 +1,4 @@
-"""Snapshots of a test broker: what it has stored, to begin other brokers with.
+"""Snapshots of a test broker: its stored state, to begin other brokers with.
 
 A snapshot is taken while the broker runs, and its clients notice nothing. The database is copied by SQLite's
 backup, which sees one commit and nothing of later ones. Files of large values never change, so they are
@@ -24,7 +24,7 @@ from dafka.log.values import VALUES
 
 
 class Snapshot:
-    """What a test broker had stored at one moment: topics, records, committed offsets, transactions,
+    """The stored state of a test broker at one moment: topics, records, committed offsets, transactions,
     settings, accounts; and how far its clock was ahead. Members of groups are not part of it.
 
     It stays until :meth:`close`, or as long as anything refers to it.

@@ -1,4 +1,4 @@
-"""Waiting for a condition with a deadline: what tests do instead of sleeping for luck.
+"""Waiting for a condition with a deadline, instead of sleeping for luck.
 
 A test in an event loop awaits the ``async_`` forms, and the program under test goes on meanwhile.
 """
@@ -21,10 +21,10 @@ class NotInTimeError(AssertionError):
 
 
 def wait_until(condition: Callable[[], T], timeout: float = TIMEOUT, what: str | Callable[[], str] = "") -> T:
-    """Wait until ``condition()`` is true, at most ``timeout`` seconds; what it returned then.
+    """Wait until ``condition()`` is true, at most ``timeout`` seconds, and return its result.
 
-    ``what`` says what is waited for, and is part of the error's message; a function is called for it when
-    the time is over. Raises :class:`NotInTimeError`; what the condition raises comes through.
+    ``what`` describes the condition in the error's message; a function is called for it when the time is
+    over. Raises :class:`NotInTimeError`; exceptions of the condition come through.
     """
     for pause in _pauses(timeout):
         outcome = condition()

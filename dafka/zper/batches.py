@@ -74,7 +74,7 @@ def batches(runs: Iterable[Run], limit: int) -> Iterator[Batch]:
 
 
 class _Gathered:
-    """What will be one batch."""
+    """Messages that will be one batch."""
 
     def __init__(self, first: int, copied: bool) -> None:
         self.first = first
@@ -111,7 +111,7 @@ def _sizes_of(messages: Sequence[Frames]) -> list[int]:
 
 
 def _bounds(messages: Sequence[Frames], sizes: list[int]) -> Iterable[int]:
-    """What each message adds to a batch at most."""
+    """The octets that each message adds to a batch at most."""
     if isinstance(messages, Singles) or max(map(len, messages)) <= 2:
         return [size + RECORD_OCTETS for size in sizes]
     return [size + RECORD_OCTETS + _repeated(message) for message, size in zip(messages, sizes, strict=True)]

@@ -1,8 +1,8 @@
 """One partition copied to one replica: read from the log, sent to the replica's ZPWriter, acknowledged by it.
 
-The buffer is the log: what the replica has not answered for is read again after a disconnect, so it gets
-every message in order, and some of them twice when a connection ends. Messages that another node has copied
-to this one are passed over: nodes may be each other's replicas.
+The buffer is the log: messages that the replica has not answered for are read again after a disconnect, so it
+gets every message in order, and some of them twice when a connection ends. Messages that another node has
+copied to this one are passed over: nodes may be each other's replicas.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Copy:
         self._changed.set()
 
     def close(self) -> None:
-        """End it; what is not acknowledged is copied another time."""
+        """End it; unacknowledged messages are copied another time."""
         self._copying.kill()
         self._dealer.close()
 

@@ -1,9 +1,9 @@
-"""The flushes of one partition: what its clients have written is committed, then they are answered.
+"""The flushes of one partition: messages of its clients are committed, then the clients are answered.
 
 One green thread for each partition that is written to. While it waits for a commit the next messages gather,
 so the busier a partition is, the larger its flushes. A message that was taken is never given up while the
-broker lives: a flush that fails is tried again, and the partition's writers are not read meanwhile. What the
-broker refuses for good (a message too large for a topic that others have created) is counted and logged.
+broker lives: a flush that fails is tried again, and the partition's writers are not read meanwhile. Messages
+that the broker refuses for good (too large for a topic that others have created) are counted and logged.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Client(Protocol):
 
 
 class Unflushed:
-    """What the messages of all partitions take that are not committed yet."""
+    """The number and octets of the uncommitted messages of all partitions."""
 
     def __init__(self) -> None:
         self.messages = 0
@@ -183,7 +183,7 @@ class PartitionFlushes:
         self._unflushed.wait()
 
     def close(self) -> None:
-        """Flush everything now; what cannot be committed within limits.CLOSE_SECONDS is lost, and logged."""
+        """Flush everything now; messages not committed within limits.CLOSE_SECONDS are lost, and logged."""
         if self._closing is None:
             self._closing = time.monotonic()
         self._changed.tell()

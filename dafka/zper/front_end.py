@@ -1,7 +1,7 @@
 """Zper: ZPER's servers, as the front end of a broker.
 
-Each server is a socket of its own (:mod:`dafka.sockets`). What it does with its clients is in the modules
-beside this one.
+Each server is a socket of its own (:mod:`dafka.sockets`). The modules beside this one have its behaviour
+towards clients.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Zper(FrontEnd):
         return self._controller.nodes()
 
     def _health(self) -> dict[str, int]:
-        """What other nodes are told of how this one is."""
+        """The figures of this node's health that other nodes are told."""
         figures = self.metrics()
         lag = figures.pop("zper_replica_lag")
         figures["zper_replica_lag"] = max(lag.values(), default=0)
@@ -157,7 +157,7 @@ class Zper(FrontEnd):
 
     @property
     def discarded(self) -> Mapping[str, int]:
-        """What clients sent in vain, in messages, and connections that were closed for what came on them."""
+        """Discarded messages of clients, and connections that were closed for malformed input."""
         counted = Counter({f"zper-{cause}": count for cause, count in self._discarded.counted.items()})
         for server in self._servers:
             counted.update({f"zper-{cause}": count for cause, count in server.discarded.items()})

@@ -65,7 +65,7 @@ class InFlight:
             self._extra = max(self._extra - 1, 0)
 
     def skip(self, offset: int) -> None:
-        """What lies before ``offset`` and was not sent is not for the replica."""
+        """Messages before ``offset`` that were not sent are not for the replica."""
         self._skipped = max(self._skipped, offset)
         self._settle()
 

@@ -1,4 +1,4 @@
-"""ZperOptions: what makes a broker a ZPER server."""
+"""ZperOptions: the settings that make a broker a ZPER server."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where the messages of a topic's partition are: what OFFSET, FETCH, streams and the relay ask the broker.
+"""Where the messages of a topic's partition are, for OFFSET, FETCH, streams and the relay.
 
-The positions are the broker's. Here is what ZPER says about them: segments, a topic that does not exist yet,
-how much is read at once; and the chunks that several streams read one behind the other.
+The positions are the broker's. Here are ZPER's rules for them: segments, a topic that does not exist yet, how
+much is read at once; and the chunks that several streams read one behind the other.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Chunks:
 
 
 def _weight(chunk: Chunk) -> int:
-    """What a chunk takes in memory, about: at the end of a partition most are one small message each."""
+    """The memory of a chunk, about: at the end of a partition most are one small message each."""
     return len(chunk.octets) + limits.CHUNK_BESIDE
 
 

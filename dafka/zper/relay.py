@@ -45,7 +45,7 @@ class Relay:
         self._clients[peer] = self._streams.start(peer, place, None, False)
 
     def messages(self, peer: Peer, messages: Sequence[Frames]) -> None:
-        """What clients of the relay send means nothing."""
+        """Messages of clients of the relay are ignored."""
 
     def left(self, peer: Peer) -> None:
         """A client has gone."""

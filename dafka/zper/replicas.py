@@ -1,4 +1,4 @@
-"""Replicas: what is written to this node's ZPWriter goes to other ZPWriters, too.
+"""Replicas: messages to this node's ZPWriter go to other ZPWriters, too.
 
 The offsets that a replica has answered for are those of a group ``zper-replica-HOST:PORT``: durable, and
 shown by Kafka's own tools as that group's lag. A partition is copied from the moment on that a client of the

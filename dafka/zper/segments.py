@@ -49,11 +49,11 @@ class Segments:
         self._known: dict[int, Segment] = {}  # by number; with the stop as it was then
 
     def earliest(self) -> list[int]:
-        """What OFFSET says for EARLIEST: the first position."""
+        """The answer of OFFSET for EARLIEST: the first position."""
         return [self._messages.first]
 
     def latest(self) -> list[int]:
-        """What OFFSET says for LATEST: the start of the last segment, and the end."""
+        """The answer of OFFSET for LATEST: the start of the last segment, and the end."""
         return self.before(None, 1)
 
     def before(self, position: int | None, entries: int | None) -> list[int]:
@@ -86,7 +86,7 @@ class Segments:
 
     def _with(self, position: int) -> Segment:
         for segment in self._known.values():
-            # Behind its stop it has grown: what begins before its number ends belongs to it.
+            # Behind its stop it has grown: a message that begins before its number ends belongs to it.
             if segment.start <= position < max(segment.stop, (segment.number + 1) * self._size):
                 return self._numbered(segment.number)
             if position == segment.stop:  # a message begins there: most clients read on where a segment ends

@@ -5,7 +5,7 @@ in the buffer as they will in a super frame: header, payload, header, payload. S
 as columns, and ``struct`` takes all payloads out with one call. There is no tuple for each message, which
 would also be work for Python's garbage collector.
 
-What is anything else is left to be cut as messages (:mod:`dafka.zmtp.cutting`), and comes in with
+All other octets are left to be cut as messages (:mod:`dafka.zmtp.cutting`), and come in with
 :meth:`SinglesTaker.read`.
 """
 
@@ -85,7 +85,8 @@ class SinglesTaker:
         return position, len(frames)
 
     def read(self, messages: Sequence[Frames]) -> list[Sequence[Frames]]:
-        """What was taken since the last call and ``messages``, which were cut meanwhile, in their order."""
+        """The messages taken since the last call and ``messages``, which were cut meanwhile, in their
+        order."""
         taken, self._taken = self._taken, []
         ordered: list[Sequence[Frames]] = []
         begin = 0

@@ -1,7 +1,7 @@
 """Streams: whole messages of a partition, sent to one client as they are committed.
 
-What is in the log in RAW form is what goes over the connection: octets are passed on, and no message is taken
-apart. A stream reads on when its client has room, so one that does not read costs what its connection queues.
+The octets of the log in RAW form are sent over the connection as they are, and no message is taken apart. A
+stream reads on when its client has room, so one that does not read costs what its connection queues.
 """
 
 from __future__ import annotations
@@ -175,4 +175,4 @@ class Stream:
 
 
 class _BrokenError(Exception):
-    """What comes next is gone, and the client counts positions."""
+    """The next messages are gone, and the client counts positions."""

@@ -137,7 +137,7 @@ class Writer:
         client.wait()
 
     def left(self, peer: Peer) -> None:
-        """A client has gone; what it has written stays."""
+        """A client has gone; its messages stay."""
         client = self._clients.pop(peer, None)
         if client is not None:
             client.gone()

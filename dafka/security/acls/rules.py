@@ -2,8 +2,9 @@
 
 A resource has the entries of its own name, those of every resource of its type (the literal name ``*``), and
 those of its prefixes. Of these, an entry counts that is for the principal or for ``User:*``, and for the host
-or for ``*``. Whatever one of them denies is denied, and what one allows otherwise is allowed. To allow READ,
-WRITE, DELETE or ALTER is to allow DESCRIBE, and ALTER_CONFIGS is DESCRIBE_CONFIGS, too; to deny them is not.
+or for ``*``. An operation that one of them denies is denied; otherwise it is allowed if one of them allows
+it. To allow READ, WRITE, DELETE or ALTER is to allow DESCRIBE, and ALTER_CONFIGS is DESCRIBE_CONFIGS, too; to
+deny them is not.
 
 The entries of a pattern are kept by principal and host, as two sets of operations, so a decision takes a few
 lookups however many entries there are: two for the literal patterns, and one for each length of a prefix.
@@ -94,9 +95,10 @@ class Rules:
     def operations(
         self, principal: str, hosts: Collection[str], kind: ResourceType, name: str, otherwise: int = 0
     ) -> int:
-        """What a principal may do to a resource from a host, as a set; ``hosts`` are the host's names.
+        """The operations that a principal may do to a resource from a host, as a set; ``hosts`` are the
+        host's names.
 
-        ``otherwise``: what everybody may do to a resource to which no entry applies.
+        ``otherwise``: the operations allowed to everybody on a resource to which no entry applies.
         """
         found = 0
         whom = [(one, host) for one in (principal, EVERYBODY) for host in (*hosts, WILDCARD)]
@@ -192,7 +194,7 @@ def _expanded(operations: int) -> int:
 
 
 def _implied(operations: int) -> int:
-    """What these allow, with what they imply."""
+    """The operations that these allow, with those that they imply."""
     if operations & _ALL:
         return EVERYTHING
     if operations & _DESCRIBES:

@@ -24,7 +24,7 @@ class OAuthExchange:
         self._refused: AuthenticationError | None = None
 
     def respond(self, message: bytes) -> Step:
-        if self._refused is not None:  # whatever the client answers to the failure
+        if self._refused is not None:  # independent of the client's answer to the failure
             raise self._refused
         try:
             found = _FIRST.fullmatch(message.decode())

@@ -17,10 +17,10 @@ Path = str | os.PathLike[str]
 class OAuthTokens:
     """Which tokens a broker accepts (JSON Web Tokens, RFC 7519).
 
-    ``jwks``: the keys of who signs them, as a file or an ``https://`` address (a JSON Web Key Set).
-    ``audience`` (one of those in the token), ``issuer``: what the token has to say; None: anything.
-    ``scopes``: what has to be in its ``scope_claim``. ``subject_claim``: what its user is called by.
-    ``clock_skew``: seconds by which a token may begin later than now; nobody is let in after its end.
+    ``jwks``: the keys of the issuer, as a file or an ``https://`` address (a JSON Web Key Set). ``audience``
+    (one of those in the token), ``issuer``: required values of these claims; None: any. ``scopes``: required
+    in its ``scope_claim``. ``subject_claim``: the claim that names its user. ``clock_skew``: seconds by which
+    a token may begin later than now; nobody is let in after its end.
     """
 
     jwks: Path

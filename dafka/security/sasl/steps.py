@@ -1,4 +1,4 @@
-"""What the mechanisms have in common: their names, a step of an exchange, and its two ends."""
+"""The common parts of the mechanisms: their names, a step of an exchange, and its two ends."""
 
 from __future__ import annotations
 

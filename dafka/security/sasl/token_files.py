@@ -21,7 +21,7 @@ class TokenFile(AbstractTokenProvider):  # type: ignore[misc]
     path: str
 
     def token(self) -> str:
-        """What is in the file now, without the blanks around it.
+        """The current content of the file, without the blanks around it.
 
         Raises kafka.errors.KafkaConfigurationError, which names the file and never shows what is in it.
         """

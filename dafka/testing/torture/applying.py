@@ -158,7 +158,7 @@ class ChaoticClient(CoordinatorCalls):
         self, partitions: Mapping[TopicPartition, FetchFrom], **options: Any
     ) -> dict[TopicPartition, Fetched]:
         answers: dict[TopicPartition, Fetched]
-        options["stored"] = False  # what is read is looked at
+        options["stored"] = False  # batches read are looked at
         if self.link is None:
             answers = self._chaos.repeated(lambda: self._broker.fetch(partitions, **options))
         else:
@@ -190,7 +190,7 @@ class ChaoticClient(CoordinatorCalls):
         return answers
 
     def _disturbances(self, calls: Calls) -> list[Callable[[], None]]:
-        """What faults of groups do at a fetch; those that are not possible are forgotten."""
+        """The effects of faults of groups at a fetch; impossible ones are forgotten."""
         found = []
         for key, fault in list(calls.met.items()):
             if KINDS[fault.kind].level == "group":

@@ -1,4 +1,4 @@
-"""What people want to know after all that: was everything processed, once, in order, and committed in time?
+"""The questions after a run with faults: was everything processed, once, in order, and committed in time?
 
 A program reads an input topic and writes an output topic. Records of the two belong together by what ``key``
 makes of them: by default their key, or their value if they have none. Failures are AssertionErrors that say

@@ -81,7 +81,7 @@ class chaos(TestBroker, AssertionsOfBroker):  # as it is read: with chaos(7) as 
         return table(self.history)
 
     def calm(self) -> None:
-        """No faults from now on: what is under way may end in peace."""
+        """No faults from now on: calls under way may end in peace."""
         self._hub.run(setattr, self._chaos, "calm", True)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What faults do to connections over TCP: a listener whose sockets can be cut, slowed down and silenced.
+"""Faults of connections over TCP: a listener whose sockets can be cut, slowed down and silenced.
 
 A connection is a client of its own (:class:`~dafka.testing.torture.applying.ChaoticClient`), named by the
 client id of its first request. The faults of its calls are carried out on its next answer. With TLS there are

@@ -1,4 +1,4 @@
-"""What decides about each call of a broker with faults, shared by all of its clients. Hub side."""
+"""Decisions about each call of a broker with faults, shared by all of its clients. Hub side."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dafka.testing.torture.plan import Fault, Faults, partition_point
 
 BEFORE = frozenset({"lost_request", "refused", "disconnect", "restart"})  # the request is not carried out
 BEHIND = frozenset({"lost_answer", "cut_answer", "half_open"})  # it is, and the client is not told
-WHOLE = BEFORE | BEHIND | {"slow_answer"}  # what becomes of a request as a whole
+WHOLE = BEFORE | BEHIND | {"slow_answer"}  # faults of a request as a whole
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class Link(Protocol):
 
 
 class Chaos:
-    """What decides about the calls, and what has been done: shared by all clients of a broker."""
+    """The decisions about the calls, and their history: shared by all clients of a broker."""
 
     def __init__(self, faults: Faults, history: History) -> None:
         self.faults = faults

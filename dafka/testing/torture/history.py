@@ -1,7 +1,7 @@
-"""What was done: the calls of the clients in their order, and what each of them was told.
+"""The history of a run: the calls of the clients in their order, and what each of them was told.
 
-It has the calls that faults may meet, and those with which members leave: what depends on the time
-(heartbeats, fetches that found nothing) is left out. It is bounded: the oldest calls are forgotten.
+It has the calls that faults may meet, and those with which members leave: calls that depend on the time
+(heartbeats, fetches that found nothing) are left out. It is bounded: the oldest calls are forgotten.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every kind of fault, which calls it may meet, and why a correct program survives it.
 
-A fault is one that real clusters do, and the broker stays a correct Kafka meanwhile: what it has acknowledged
-is there, and what it refuses is not written. Each kind belongs to a level:
+A fault is one that real clusters do, and the broker stays a correct Kafka meanwhile: acknowledged records are
+there, and refused ones are not written. Each kind belongs to a level:
 
 ``network``
     What a lossy network does to requests and answers. Kafka promises nothing about a request whose answer was

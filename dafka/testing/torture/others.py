@@ -24,7 +24,7 @@ from dafka.testing.groups import GroupMember, described, take_out
 
 VISITOR = "chaos-visitor"  # the instance id of the member that comes and goes
 VISIT_SECONDS = 0.2  # that a slow member stays
-_SECONDS = 30.0  # session and rebalance timeout of the visitor, who leaves long before
+_SECONDS = 30.0  # session and rebalance timeout of the visitor, which leaves long before
 
 
 def groups_of(broker: BrokerInterface, partition: TopicPartition) -> list[str]:
@@ -44,8 +44,8 @@ def disturbance(
     member_id: str | None = None,
     partition: TopicPartition | None = None,
 ) -> Callable[[], None] | None:
-    """What a fault of groups does to the member of that id, or to the one that reads a partition; None: it is
-    not possible now.
+    """The effect of a fault of groups on the member of that id, or on the one that reads a partition; None:
+    it is not possible now.
 
     The outcome is to be called in a green thread of its own: the members' answers may end their other calls,
     those included that the fault has met.

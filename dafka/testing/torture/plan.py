@@ -85,7 +85,7 @@ def partition_point(operation: str, topic: str, number: int) -> str:
 
 
 class Faults(ABC):
-    """What decides about each call."""
+    """Decides about each call."""
 
     @abstractmethod
     def kind(self, point: str, call: int) -> str | None:

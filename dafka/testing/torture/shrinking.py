@@ -2,8 +2,8 @@
 
 First the shortest prefix that still fails is looked for by halves, because what came behind the failure has
 not caused it. Then parts of it are left out, halves first and single faults at last, while it still fails
-(Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002). What remains is minimal:
-without any one of them the run passes.
+(Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002). The remaining faults are
+minimal: without any one of them the run passes.
 
 Leaving a fault out may move the calls behind it, as a repeated request is a call more. So not every part
 can be tried for itself, and a smaller list may exist.

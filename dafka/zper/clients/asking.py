@@ -13,7 +13,7 @@ def ask(
 ) -> list[bytes]:
     """The frames of the response to a request that changes nothing.
 
-    ``timeout``: seconds for all attempts together; None is no bound. ``server`` and ``what`` are named in the
+    ``timeout``: seconds for all attempts together; None: for ever. ``server`` and ``what`` are named in the
     :class:`~dafka.zper.clients.errors.NoResponseError` that it raises when the time is over.
     """
     deadline = Deadline(timeout)

@@ -155,8 +155,8 @@ class Connection:
 
     @property
     def ended(self) -> bool:
-        """Whether a connection has ended since the opening, where that is an error. What has been received
-        while it is False is of the one connection that there was."""
+        """Whether a connection has ended since the opening, where that is an error. Messages received while
+        it is False are of the same connection."""
         return self._monitor is not None and bool(self._monitor.poll(0))
 
     @property

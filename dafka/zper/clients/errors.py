@@ -10,4 +10,4 @@ class NoResponseError(DafkaError, TimeoutError):
 
 
 class ConnectionLostError(DafkaError, ConnectionError):
-    """The connection ended; what was on its way may be lost."""
+    """The connection ended; messages on their way may be lost."""

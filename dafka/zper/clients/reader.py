@@ -78,8 +78,9 @@ class Reader:
         return self.offsets(LATEST)[-1]
 
     def offsets(self, time: int = LATEST, entries: int | None = None) -> list[int]:
-        """What OFFSET answers. For milliseconds since 1970: the starts of segments last modified before them,
-        at most so many, and the flushed end if the last segment is one of those; none: an empty list.
+        """The positions that OFFSET answers. For milliseconds since 1970: the starts of segments last
+        modified before them, at most so many, and the flushed end if the last segment is one of those; none:
+        an empty list.
 
         For EARLIEST and LATEST there always is a position: without one RefusedError is raised.
         """
@@ -120,8 +121,8 @@ class Reader:
     def receive(self, timeout: float | None = None) -> Message | None:
         """The next message from :attr:`position` on, which is waited for; None after ``timeout`` seconds.
 
-        What there is already is fetched. Then the server sends each message as it comes; how far it is ahead
-        of the reader is bounded by what sockets hold.
+        Messages that are there already are fetched. Then the server sends each message as it comes; how far
+        it is ahead of the reader is bounded by what sockets hold.
         """
         deadline = Deadline(timeout)
         while True:
@@ -139,8 +140,8 @@ class Reader:
                 continue
             if received is None:
                 return None
-            # What is streamed is newer than anything that was imported from a Java server, whose messages can
-            # be stored in another form than ours, with other sizes.
+            # Streamed messages are newer than all that were imported from a Java server, which may have
+            # stored them in another form, with other sizes.
             start = self.position
             self._position = start + frames.size(received)
             return Message(start, received, self._position)
@@ -151,7 +152,7 @@ class Reader:
             yield message
 
     def _end_stream(self) -> None:
-        """What else the server sends in a stream is not for us."""
+        """Drop the rest of what the server sends in a stream."""
         if self._streaming:
             self._streaming = False
             self._connection.reopen(Deadline(self._timeout))

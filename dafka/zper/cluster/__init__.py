@@ -1,1 +1,2 @@
-"""ZPController: what the nodes of a cluster know of each other. It informs and decides nothing."""
+"""ZPController: the nodes of a cluster tell each other their topics and their health. It informs and decides
+nothing."""

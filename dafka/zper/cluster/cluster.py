@@ -1,4 +1,4 @@
-"""Cluster: what one node knows of the others, and what it answers. A state machine without I/O.
+"""Cluster: the knowledge of one node of the others, and its answers. A state machine without I/O.
 
 Every limits.INTERVAL seconds a node asks the nodes that its configuration names (``controller.quorum.N``),
 and describes itself to them. So two nodes know each other when one names the other; a node knows the topics
@@ -90,7 +90,7 @@ class Cluster:
         self._links[address].connected = False
 
     def questions(self, now: float) -> dict[str, list[bytes]]:
-        """What to ask the connected controllers now, by address. To be called every limits.INTERVAL
+        """The requests to the connected controllers now, by address. To be called every limits.INTERVAL
         seconds."""
         self._forget(now)
         self._node = self._node._replace(sequence=self._node.sequence + 1)

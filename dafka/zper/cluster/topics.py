@@ -1,4 +1,5 @@
-"""The topics of this node with their versions: what another node is told has changed since it asked last."""
+"""The topics of this node with their versions, so that another node is told the changes since it asked
+last."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ class OwnTopics:
                 self._entries[name] = _Entry(first, end, self._version)
 
     def since(self, have: Have) -> Changes:
-        """What has changed since, the oldest first, limits.CHANGES topics at most."""
+        """The changes since then, the oldest first, limits.CHANGES topics at most."""
         version = have.version if have.generation == self._generation else 0
         newest_first = takewhile(lambda item: item[1].version > version, reversed(self._entries.items()))
         changed = list(newest_first)[::-1][: limits.CHANGES]
