@@ -1,4 +1,4 @@
-"""Zeek Broker's overlay: endpoints that peer with whom they like, publish, subscribe and share data stores.
+"""Zeek Broker's overlay: endpoints that peer with each other, publish, subscribe and share data stores.
 
 :class:`Endpoint` is what a program uses. Below it are state machines without I/O (``role.py`` and what it is
 made of): inputs are method calls that carry the time (``now``, float seconds of any monotonic clock) where

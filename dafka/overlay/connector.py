@@ -102,7 +102,7 @@ class Connector:
         return [Error(ErrorCode.PEER_UNAVAILABLE, where, "unable to connect to remote peer")]
 
     def hear(self, now: float, output: CoreOutput) -> list[Output]:
-        """Any output of the core. What subscribers are to be told of it."""
+        """Any output of the core. Returns the events for subscribers."""
         match output:
             case PeerUp(connection, peer):
                 self._peers.add(peer)

@@ -110,7 +110,7 @@ class Core:
         self, now: float, number: int, messages: list[bytes], begin: int
     ) -> tuple[list[Output], int]:
         """The first message from ``begin`` on, with those data behind it that go the same way, and where the
-        others begin. What may be much work is handled alone: any other message, and data that
+        others begin. Messages that may be much work are handled alone: all that are not data, and data that
         :meth:`payload_to_check` is to be asked about first."""
         peer = self.peerings.hear(now, number)
         message = messages[begin]
@@ -124,7 +124,7 @@ class Core:
                 size = len(message) - len(first.payload)
                 head, payloads = message[:size], [first.payload]
                 for following in islice(messages, begin + 1, None):
-                    # What makes up the head says where it ends: a message that begins alike is read alike.
+                    # The head itself tells where it ends: a message that begins alike is read alike.
                     if not following.startswith(head):
                         break
                     payloads.append(following[size:])
@@ -136,10 +136,11 @@ class Core:
         return self._carry(self.peerings.received(now, number, message)), begin + 1
 
     def payload_to_check(self, number: int, message: bytes) -> bytes | None:
-        """What has to be a value before a message that takes long is :meth:`received`, else it is
-        :meth:`undecodable`.
+        """The payload that has to be a value before a message that takes long is :meth:`received`; if it is
+        not, the message is :meth:`undecodable`.
 
-        None if nothing has: others are checked here, and those that came into the overlay elsewhere, there.
+        None if there is none to check: others are checked here, and those that came into the overlay
+        elsewhere, there.
         """
         payload = self._entering(number, message) if takes_long(message) else None
         return payload if payload is not None and takes_long(payload) else None
@@ -277,7 +278,7 @@ class Core:
     def _carry(self, steps: Sequence[peering.Output]) -> list[Output]:
         outputs, self._pending = self._pending, []
         for step in steps:
-            if isinstance(step, ReceivedRouted):  # what comes most is looked for first
+            if isinstance(step, ReceivedRouted):  # the most frequent one is looked for first
                 outputs += self._hear(step.peer, step.message)
                 continue
             match step:
@@ -331,7 +332,7 @@ class Core:
     def _enters(neighbour: bytes, message: Routed) -> bool:
         """Whether this node is the first to pass it on: an invalid value is stopped here, as by libbroker.
 
-        What only comes to subscribers of this node is left out by them.
+        Subscribers of this node leave out invalid values themselves.
         """
         return message.publisher == neighbour and message.branches != b"" and message.kind == DATA
 

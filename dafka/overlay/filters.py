@@ -14,7 +14,7 @@ Filter = tuple[bytes, ...]
 def reduced(prefixes: Iterable[bytes]) -> Filter:
     """The filter that lets the same topics pass."""
     kept: list[bytes] = []
-    # What begins with a prefix stands directly behind it in this order.
+    # Topics that begin with a prefix stand directly behind it in this order.
     ordered = sorted(prefixes)
     if not any(map(bytes.startswith, ordered[1:], ordered)):
         return tuple(ordered)

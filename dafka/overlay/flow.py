@@ -1,25 +1,25 @@
-"""Back-pressure: what may be sent on each link now, what waits, and when a neighbour may send more.
+"""Back-pressure: which messages may be sent on each link now, which wait, and when a neighbour may send more.
 
 **Credit.** A node may send its neighbour so many octets of messages, and no more before the neighbour has
 given credit anew, which it does when the messages have found room: with its subscribers, and in its queues to
 the next hops. So a subscriber that does not read stops the link to it, then those before it, and in the end
-those who publish on its topics; and nobody else. Each message costs its octets and MESSAGE_COST. A message
-may be sent as long as there is any credit left, so a large one may overdraw it. Subscriptions, commands of
-stores and pings need no credit: they are never held up.
+the publishers on its topics; and nobody else. Each message costs its octets and MESSAGE_COST. A message may
+be sent as long as there is any credit left, so a large one may overdraw it. Subscriptions, commands of stores
+and pings need no credit: they are never held up.
 
 **Heights.** In a ring, three nodes could wait for each other: each for room at the next, for messages that go
 on. So credit is given, and messages wait, for each height apart: the number of hops that a message still has
-to go behind the neighbour. What is at its last hop waits for subscribers only; the others wait for messages
+to go behind the neighbour. A message at its last hop waits for subscribers only; the others wait for messages
 of smaller heights, never in a circle.
 
-**Peers of version 1** know no credit. What they are sent waits here while their connection's queue is full
+**Peers of version 1** know no credit. Messages to them wait here while their connection's queue is full
 (:meth:`Flow.drained` says when it is not), and they are not read while their messages find no room.
 
 ``overflow`` says what happens to messages beyond QUEUE_OCTETS: with ``wait`` they are kept, and senders
 have to wait while :meth:`Flow.is_full`; ``drop_newest`` and ``drop_oldest`` count them in ``dropped``; with
 ``disconnect`` the neighbour is left. The more waits for all neighbours together, the less may wait for each.
-What was under way when its senders were told to wait may still be too much for all, as each message waits
-once for each neighbour: beyond QUEUES_OCTETS the neighbour is left that it waits for.
+Messages under way when their senders were told to wait may still be too much for all, as each waits once for
+each neighbour: beyond QUEUES_OCTETS the neighbour is left that it waits for.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _Outlet:
 
 
 class _Inlet:
-    """What a neighbour may still send at one height, and what of it has not found room."""
+    """The credit of a neighbour at one height, and the cost of its messages that have not found room."""
 
     __slots__ = ("blockers", "held", "left", "owed")
 
@@ -122,7 +122,7 @@ class Flow:
         self._is_plain[neighbour] = is_plain
 
     def link_down(self, neighbour: bytes) -> list[Grant]:
-        """What waited for a neighbour is gone, and holds up nobody any more."""
+        """The messages that waited for a neighbour are dropped, and hold up nobody any more."""
         if self._is_plain.pop(neighbour, None) is None:
             return []
         for key in [key for key in self._inlets if key[0] == neighbour]:
@@ -170,7 +170,7 @@ class Flow:
         self._outlets.setdefault((neighbour, 0), _Outlet(0)).balance = 0
 
     def drained(self, neighbour: bytes) -> tuple[bytes, list[Grant]]:
-        """It does again. The octets to send now, and who may send more."""
+        """A neighbour of version 1 reads again. The octets to send now, and new credit for others."""
         return self.credit(neighbour, 0, WINDOW_OCTETS)
 
     def has_more(self, neighbour: bytes) -> bool:
@@ -180,7 +180,7 @@ class Flow:
         return outlet is not None and bool(outlet.frames)
 
     def credit(self, neighbour: bytes, height: int, octets: int) -> tuple[bytes, list[Grant]]:
-        """A neighbour gives credit. The octets to send now, and who may send more."""
+        """A neighbour gives credit. The octets to send now, and new credit for others."""
         outlet = self._outlets.get((neighbour, height))
         if outlet is None:
             return b"", []  # nothing was sent
@@ -253,10 +253,10 @@ class Flow:
     def take(
         self, neighbour: bytes, height: int, cost: int, last: int, blockers: Iterable[Hashable]
     ) -> Grant | None:
-        """Messages came that cost so much, the last of them ``last``, and who had no room for them.
+        """Messages came that cost so much, the last of them ``last``; ``blockers`` had no room for them.
 
-        What to give anew, if it is time. Raises :class:`MalformedMessage` when the credit is exceeded, or too
-        much is held for all neighbours together.
+        Returns new credit, if it is time. Raises :class:`MalformedMessage` when the credit is exceeded, or
+        too much is held for all neighbours together.
         """
         inlet = self._inlets.get((neighbour, height))
         if inlet is None:

@@ -1,7 +1,7 @@
 """One process's part in the overlay: a node, with the subscriptions and the data stores of its users.
 
 Stores talk over the peers, to masters and clones any number of hops away. Their topics are part of the
-endpoint's filter; what comes on them is for them alone.
+endpoint's filter; messages on them are for the stores alone.
 """
 
 from __future__ import annotations

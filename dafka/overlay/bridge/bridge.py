@@ -38,10 +38,10 @@ class Bridge:
                 ...
 
     Args:
-        endpoint: It stays the caller's, who closes it behind the bridge.
-        bootstrap_servers: The broker, as for every Kafka client.
-        rules: What is carried into topics of Kafka, and into the overlay.
-        site: The name of this broker among others whose bridges are in the same overlay. Topic ``flights``
+        endpoint: It stays the caller's, which closes it behind the bridge. bootstrap_servers: The broker, as
+        for every Kafka client. rules: Rules for messages into topics of Kafka, and for records into the
+        overlay. site: The name of this broker among others whose bridges are in the same overlay. Topic
+        ``flights``
             of site ``berlin`` is ``berlin.flights`` at the others.
         share: Patterns, as in a shell, of the topics that other sites may have.
         take: Whether the topics that other sites share come here.
@@ -50,7 +50,7 @@ class Bridge:
         timeout: Seconds to wait for the broker; None: for ever.
         login: ``security_protocol``, ``tls`` and ``sasl``, as for :func:`dafka.broker.connect`.
 
-    What was carried is carried again after a kill if it was not in the last checkpoint, about a second ago;
+    After a kill, records and messages behind the last checkpoint, about a second ago, are carried again;
     nothing is left out. Raises :class:`~dafka.overlay.bridge.rules.InvalidRule` and what
     :func:`dafka.broker.connect` raises.
     """

@@ -121,7 +121,7 @@ class IntoKafka:
 
 
 def _pieces(records: Iterable[NewRecord]) -> Iterator[list[NewRecord]]:
-    """What is written at once: bounded in number, and so that a batch fits into any topic."""
+    """Records that are written at once: bounded in number, and so that a batch fits into any topic."""
     piece: list[NewRecord] = []
     octets = 0
     for record in records:
@@ -137,8 +137,8 @@ def _pieces(records: Iterable[NewRecord]) -> Iterator[list[NewRecord]]:
 class IntoOverlay:
     """Publishes the records of the topics of ``rules``. Hub side; :meth:`run` is a green thread.
 
-    It publishes while the endpoint has peers. What was published a second ago is past coming back, so the
-    checkpoint stays that far behind.
+    It publishes while the endpoint has peers. A record published a second ago cannot come back any more, so
+    the checkpoint stays that far behind.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class IntoOverlay:
                 self._positions[read.key] = self._published[read.key] = end
 
     def note(self, everything: bool = False) -> None:
-        """To be called now and then: what was published before the last call can be committed."""
+        """To be called now and then: records published before the last call can be committed."""
         published, self._published = self._published, {}
         if everything:
             published |= self._positions

@@ -35,8 +35,8 @@ _LARGEST, _LEAST = 2**63 - 1, -(2**63)
 
 
 def to_json(value: Value) -> Any:
-    """What :func:`json.dumps` writes for a value."""
-    form = _FORMS.get(type(value))  # what there is most of
+    """A value in the form that :func:`json.dumps` writes."""
+    form = _FORMS.get(type(value))  # the most frequent ones
     if form is not None:
         return form(value)
     if value is None or isinstance(value, bool):
@@ -111,7 +111,7 @@ def from_json(parsed: Any, depth: int = 0) -> Value:
 
 
 def loads(octets: bytes) -> Any:
-    """What is written in JSON. Raises :class:`InvalidValue`."""
+    """The value of a text in JSON. Raises :class:`InvalidValue`."""
     try:
         with suppress(ValueError):
             return _DECODER.decode(octets.decode())

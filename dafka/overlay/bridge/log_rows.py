@@ -1,4 +1,4 @@
-"""Rows of Zeek's logs: what a log write carries, and the names of its fields, which a log create tells.
+"""Rows of Zeek's logs: the content of a log write, and the names of its fields, which a log create tells.
 
 A row is Zeek's own serialization: a number of fields, then each with type, subtype and whether it is there;
 numbers in network order. Newer versions of Zeek number the types otherwise than older ones, and nothing says

@@ -46,7 +46,7 @@ class Reading:
         self._turn = 0
 
     def read(self, positions: Mapping[TopicPartition, int], most: int = EVENT_OCTETS) -> Iterator[Read]:
-        """What there is, for at most FETCH_SECONDS; ``most`` octets of each partition.
+        """The records that are there, for at most FETCH_SECONDS; ``most`` octets of each partition.
 
         A broker that fails is logged, and asked again after a pause by the next call.
         """

@@ -34,7 +34,7 @@ class Refusals:
         self._allowed: dict[TopicPartition, bytes] = {}  # the header of what is written again
 
     def instead(self, key: TopicPartition, batches: Sequence[bytes], refusal: Produced) -> list[bytes] | None:
-        """What to write instead of refused batches; None: the same, again."""
+        """Batches to write instead of refused ones; None: the same, again."""
         if refusal.error in (MessageSizeTooLargeError, RecordListTooLargeError):
             return self._smaller(key, batches)
         if refusal.error is InvalidRecordError:

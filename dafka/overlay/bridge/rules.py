@@ -1,4 +1,4 @@
-"""What a bridge carries: rules from the overlay into topics of Kafka, and back.
+"""The rules of a bridge: from the overlay into topics of Kafka, and back.
 
 A message that has come from the overlay is never given back to it: its record has the header
 ``overlay.topic``, and records with that header are passed over. So nothing goes round, whatever the rules of

@@ -1,4 +1,4 @@
-"""Writing to the broker until it has everything: what a bridge has taken is not lost."""
+"""Writing to the broker until it has everything, so that a bridge loses no record that it has taken."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Writing:
     def write(self, batches: Mapping[TopicPartition, Sequence[bytes]], partitions: Mapping[str, int]) -> None:
         """Append batches, waiting for the broker as long as it takes. ``partitions``: the least of topics.
 
-        What a topic refuses for good is written in another way, or left out, see :class:`Refusals`.
+        Records that a topic refuses for good are written in another way, or left out, see :class:`Refusals`.
         """
         left = {key: list(some) for key, some in batches.items() if some}
         pause = FIRST_PAUSE

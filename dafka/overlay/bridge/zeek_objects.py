@@ -36,7 +36,7 @@ _OF_EVENTS = (Count(1), Count(1))  # the format and the type
 
 
 class Object(NamedTuple):
-    """What one record holds: a ``kind``, the event's name, the log's path or the identifier, and JSON."""
+    """The content of one record: a ``kind``, the event's name, the log's path or the identifier, and JSON."""
 
     kind: str
     name: str | None
@@ -52,7 +52,7 @@ class Objects:
 
     def of(self, value: Value) -> Iterable[Object]:
         """Those of a value that was published. Raises :class:`MalformedMessage` for a row that is damaged."""
-        plain = _plain_event(value)  # what there is most of
+        plain = _plain_event(value)  # the most frequent ones
         if plain is not None:
             return (plain,)
         try:

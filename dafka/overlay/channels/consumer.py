@@ -1,9 +1,9 @@
 """A consumer of a channel: takes the events of one producer in order, each once.
 
-Until the handshake comes it asks for it; what arrives earlier is kept. What is missing (a gap, or a heartbeat
-that tells of more) is asked for when there is no progress for two ticks, over and over. An event that the
-producer no longer has is reported in its place. Unlike libbroker's clones, a consumer takes heartbeats that
-are for everybody, so that it misses no last event, and notices when its producer is gone.
+Until the handshake comes it asks for it; events that arrive earlier are kept. Missing events (a gap, or a
+heartbeat that tells of more) are asked for when there is no progress for two ticks, over and over. An event
+that the producer no longer has is reported in its place. Unlike libbroker's clones, a consumer takes
+heartbeats that are for everybody, so that it misses no last event, and notices when its producer is gone.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Consumer:
     def _note(self, sequence: int) -> None:
         if self.next and sequence > self._last:
             if self._last < self.next:
-                self._progress = self._ticks  # what is missing may only be late
+                self._progress = self._ticks  # missing events may only be late
             self._last = sequence
 
     def _furthest(self) -> int:

@@ -117,7 +117,7 @@ class Producer(Generic[Handle]):
 
     @property
     def octets(self) -> int:
-        """What these events take."""
+        """The memory of these events."""
         return self._octets
 
     @property
@@ -161,7 +161,7 @@ class Producer(Generic[Handle]):
             self._let_go()
 
     def drop_slowest(self) -> list[Output]:
-        """Give up those consumers that have acknowledged least, for whom most is kept."""
+        """Give up the consumers that have acknowledged least, for which most is kept."""
         least = min([one.acknowledged or one.offset for one in self._consumers.values()], default=0)
         slowest = [name for name, one in self._consumers.items() if (one.acknowledged or one.offset) == least]
         return [output for name in slowest for output in self._drop(name, ErrorCode.CONNECTION_TIMEOUT)]
@@ -201,7 +201,7 @@ class Producer(Generic[Handle]):
         return [Attached(consumer)] if first else []
 
     def _hear_unknown(self, consumer: Handle, message: FromConsumer) -> list[Output]:
-        """A consumer that was dropped, and does not know: what comes next for it cannot be had any more."""
+        """A consumer that was dropped, and does not know: its next event cannot be had any more."""
         if isinstance(message, CumulativeAck):
             return [Unicast(consumer, RetransmitFailed(message.sequence + 1))]
         if message.sequences[:1] == (0,):

@@ -82,7 +82,7 @@ class Gateway:
         return Announcement() if flooding.neighbours else Announcement(flooding.demand.without(()))
 
     def up(self, leaf: bytes, announced: Announcement, heard: Announcement) -> list[Output | Say]:
-        """There is a new leaf: what it was told, and what it told."""
+        """There is a new leaf, with the announcements that it was told and that it told."""
         is_alone = not self._peer.flooding.neighbours
         self._leaves[leaf] = _Leaf(heard.filter, announced.filter, is_alone)
         self.is_listed = False
@@ -120,7 +120,7 @@ class Gateway:
     def encode(self, message: ToLeaf, encoded: dict[tuple[bytes, bytes], bytes]) -> bytes | None:
         """A message of the overlay as a leaf gets it; None if it gets none.
 
-        What all leaves get alike is kept in ``encoded``, by its topic and payload.
+        A message that all leaves get alike is kept in ``encoded``, by its topic and payload.
         """
         same = None if message.is_addressed or message.kind == COMMAND else (message.topic, message.payload)
         if same in encoded and self._wants(message.leaf, message.topic):

@@ -157,8 +157,8 @@ class Carrier:
 
     def await_routes(self, timeout: float | None) -> bool:
         """Wait until all direct peers have told whom they know, and what those want."""
-        # What a neighbour tells comes in order, so behind its answer there is nothing left of it. Those of
-        # version 1 have told everything in the handshake.
+        # Messages of a neighbour come in order, so nothing is left of it behind its answer. Those of version
+        # 1 have told everything in the handshake.
         asked = [peer for peer, link in self._peers.items() if not link.is_plain]
         question, silent = self._questions.ask(asked)
         for peer in asked:

@@ -1,4 +1,4 @@
-"""The endpoint: what one program, or one part of it, shows the overlay. Any thread may use it."""
+"""The endpoint: the presence of one program, or of a part of it, in the overlay. Any thread may use it."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Endpoint:
             message = subscriber.get(timeout=10)
 
     ``listen``: an address to accept peers on, or several. ``peers``: addresses to connect to, again after
-    each disconnect. ``id``: 16 octets or a UUID's text; by default a new one. Raises ValueError for what is
-    no id or address, OSError when it cannot listen.
+    each disconnect. ``id``: 16 octets or a UUID's text; by default a new one. Raises ValueError for an
+    invalid id or address, OSError when it cannot listen.
 
-    ``tls`` says how connections are secured: :class:`Tls` with certificates, ``"anonymous"`` (encrypted, and
-    nobody knows with whom; what Zeek has without certificates), ``"plain"``. Both ends have to agree. By
+    ``tls`` says how connections are secured: :class:`Tls` with certificates, ``"anonymous"`` (encrypted, but
+    neither end proves who it is; Zeek's way without certificates), ``"plain"``. Both ends have to agree. By
     default they are plain, and lead to loopback addresses only; others raise
     :class:`~dafka.overlay.node.errors.InsecureAddress`. Raises :class:`~dafka.security.TlsError` for files
     that cannot be used.
@@ -134,7 +134,7 @@ class Endpoint:
         It stays connected: a lost connection is made again at once, a failed attempt is repeated after
         ``retry`` seconds; 0: there is one attempt. False means that the endpoint has refused, that the only
         attempt has failed, or that ``timeout`` seconds are over; attempts go on unless ``retry`` is 0.
-        What is published from then on reaches everybody whom that endpoint knew, see :meth:`await_routes`.
+        Messages published from then on reach all nodes that this endpoint knew, see :meth:`await_routes`.
         """
         return self._hub.run(self._carrier.peer, parse_address(address, retry), True, timeout)
 
@@ -210,7 +210,7 @@ class Endpoint:
     ) -> bool:
         """Wait until what is published here on a topic reaches another endpoint, or the one with this id.
 
-        A new subscription takes a moment to be known everywhere; what is published before that does not reach
+        A new subscription takes a moment to be known everywhere; messages published before that do not reach
         it. False after ``timeout`` seconds. Subscribers of this endpoint itself do not count.
         """
         peer = None if id is None else bytes(EndpointId.parse(id))
@@ -219,7 +219,7 @@ class Endpoint:
     def statuses(
         self, errors: bool = True, capacity: int = limits.STATUSES, statuses: bool = True
     ) -> StatusSubscriber:
-        """What happens to peers from now on, or ``errors`` or ``statuses`` alone.
+        """The events of peers from now on, or ``errors`` or ``statuses`` alone.
 
         The oldest are dropped if nobody gets them.
         """
@@ -287,8 +287,8 @@ class Endpoint:
         return subscriber
 
     def forward(self, prefixes: str | Iterable[str | bytes]) -> None:
-        """Take part in topics without a subscriber: what peers of libbroker publish on them comes here, and
-        goes on to others."""
+        """Take part in topics without a subscriber: messages of libbroker's peers on them come here, and go
+        on to others."""
         some = [prefixes] if isinstance(prefixes, str) else prefixes
         self._hub.run(self._carrier.forward, [octets_of(prefix) for prefix in some])
 

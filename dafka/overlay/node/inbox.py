@@ -6,7 +6,7 @@ call of the hub. One of these is chosen in advance for when the queue is full:
 - ``wait``: nothing is lost. The queue may grow by what was under way; senders pause while
   :meth:`Inbox.watch` says so, and are told when half of the queue is free again.
 - ``drop_newest``, ``drop_oldest``: counted in :attr:`Inbox.dropped`.
-- ``disconnect``: the queue takes nothing more; what is in it can still be got, then there is an error.
+- ``disconnect``: the queue takes nothing more; its items can still be got, then there is an error.
 """
 
 from __future__ import annotations
@@ -251,13 +251,13 @@ class Feed(Inbox[T], ABC, Generic[T, V]):
         """All that are there, without waiting."""
 
     def __iter__(self) -> Iterator[V]:
-        """What comes until this, or its endpoint, is closed."""
+        """The items that come until this, or its endpoint, is closed."""
         with suppress(Closed):
             while True:
                 yield self.get()
 
     def close(self) -> None:
-        """Get nothing more; what waits is let go of."""
+        """Get nothing more; waiting items are dropped."""
         self._let_go()
         with suppress(Closed):
             self._left()

@@ -133,7 +133,7 @@ class Pending:
     # -- the hub's side -----------------------------------------------------------------------------
 
     def take(self, most: int = sys.maxsize) -> list[Run]:
-        """What was put, or the first of it. Until there is nothing left, ``drain`` is not called again."""
+        """The items put, or the first of them. Until there is nothing left, ``drain`` is not called again."""
         taken: list[Run] = []
         with self._lock:
             runs = self._runs

@@ -24,7 +24,7 @@ class Prefixes:
         return reduced(self._counts)
 
     def replace(self, owner: Hashable, wanted: Filter) -> None:
-        """What somebody wants from now on; nothing: it is forgotten.
+        """The prefixes that somebody wants from now on; nothing: it is forgotten.
 
         Raises :class:`TooManyPrefixes`, and nothing is changed then.
         """

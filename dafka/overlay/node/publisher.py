@@ -1,4 +1,4 @@
-"""Publishing: what a program gives becomes octets here, in its own thread; and one topic of an endpoint."""
+"""Publishing: values of a program become octets here, in its own thread; and one topic of an endpoint."""
 
 from __future__ import annotations
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 
 class Questions:
-    """Hub side. What a peer tells comes in order: with its answer, all is there that it had told before."""
+    """Hub side. Messages of a peer come in order: with its answer, all is there that it had told before."""
 
     def __init__(self) -> None:
         self._count = 0
         self._silent: dict[bytes, set[bytes]] = {}
 
     def ask(self, peers: Iterable[bytes]) -> tuple[bytes, set[bytes]]:
-        """A payload for pings, and who has not answered yet. To be ended with :meth:`end`."""
+        """A payload for pings, and the peers that have not answered yet. To be ended with :meth:`end`."""
         self._count += 1
         question = self._count.to_bytes(8, "big")
         silent = self._silent[question] = set(peers)

@@ -231,7 +231,7 @@ class Subscriber(Feed[bytes, Message]):
         return True
 
     def close(self) -> None:
-        """Get nothing more; what waits is let go of."""
+        """Get nothing more; waiting messages are dropped."""
         if self._topics or not self.is_closed:
             self._topics.clear()
             super().close()
@@ -247,7 +247,7 @@ class Subscriber(Feed[bytes, Message]):
 
 
 class StatusSubscriber(Feed[Status | Error, Status | Error]):
-    """What happens to peers, as values of the ``kinds`` :class:`Status` and :class:`Error`."""
+    """The events of peers, as values of the ``kinds`` :class:`Status` and :class:`Error`."""
 
     def __init__(
         self, hub: Hub, kinds: tuple[type, ...], capacity: int, closed: Callable[[StatusSubscriber], None]

@@ -1,4 +1,4 @@
-"""All subscribers of an endpoint, and who gets a message."""
+"""All subscribers of an endpoint, and which of them get a message."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One connection for each pair of nodes.
 
-Two nodes that connect to each other at the same moment have two connections. The originator, who is the same
-for both, lets the first through; the second waits for its end, and is then refused as redundant, or let
+Two nodes that connect to each other at the same moment have two connections. The originator, which is the
+same for both, lets the first through; the second waits for its end, and is then refused as redundant, or let
 through when the first came to nothing.
 """
 

@@ -1,7 +1,7 @@
 """One connection until its two nodes are peers.
 
 The side that connected says hello, the side that listened sends a probe, which means nothing. The node with
-the smaller id is the originator, whoever connected::
+the smaller id is the originator, independent of which side connected::
 
     originator listens       originator connected
 

@@ -1,4 +1,4 @@
-"""All connections of a node: handshakes, then pings and goodbyes, and who is a peer.
+"""All connections of a node: handshakes, then pings and goodbyes, and the peers.
 
 The caller opens and accepts connections, gives each a number, cuts what arrives into messages and carries out
 the outputs. Where libbroker leaves something open, this is stricter: a handshake ends after some seconds; a
@@ -189,10 +189,11 @@ class Peerings:
         return outputs
 
     def tick(self, now: float) -> list[Output]:
-        """Ping who is silent, and give up who is for too long. To be called a few times a second."""
+        """Ping silent peers, and give up those that are silent for too long. To be called a few times a
+        second."""
         stalled, self._ticked = now - self._ticked, now
         if limits.STALLED_SECONDS < stalled < _NEVER:
-            # This process was stopped: what its peers have sent meanwhile is still to be read.
+            # This process was stopped: messages that its peers have sent meanwhile are still to be read.
             for connection in self._connections.values():
                 connection.heard = min(now, connection.heard + stalled)
                 if connection.deadline < _NEVER:  # it may have begun behind the pause

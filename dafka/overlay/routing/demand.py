@@ -40,7 +40,7 @@ class Demand:
                 del counts[prefix]
 
     def without(self, filters: Iterable[Filter]) -> Filter:
-        """What is wanted besides these filters. If that would be a long list: everything."""
+        """The prefixes wanted besides these filters. If that would be a long list: everything."""
         counts = self._counts
         own: Counter[bytes] = Counter()
         for filter in filters:

@@ -4,8 +4,8 @@ The rules of Broker's developer guide ("Subscription Flooding"), with bounds:
 
 - A subscription whose path contains the receiver is refused. No honest neighbour sends one: it chooses a
   path that avoids whom it tells.
-- A filter with an older time than the known one is not taken, one with a newer time replaces it. What
-  a neighbour says about itself is taken in any case: nobody knows better.
+- A filter with an older time than the known one is not taken, one with a newer time replaces it. The word of
+  a neighbour about itself is taken in any case: nobody knows better.
 - The path counts in any case. A neighbour tells its best path only, and tells again when that, or the
   filter, has changed; so its last word about a peer replaces the one before. (A link is reliable and in order
   as long as it lives, and begins anew with a handshake.) A full mesh of n nodes exchanges (n - 1)^2 messages
@@ -37,7 +37,7 @@ from dafka.overlay.wire.leaves import Leaf
 from dafka.overlay.wire.routed import Revocation, Subscription, Withdrawal, encode_routed
 from dafka.protocol.errors import MalformedMessage
 
-_Said = tuple[Path | None, int]  # what a neighbour was told of a peer: the path, and the time of the filter
+_Said = tuple[Path | None, int]  # told to a neighbour of a peer: the path, and the time of the filter
 
 
 class Flooding:
@@ -76,7 +76,7 @@ class Flooding:
 
     @property
     def announcement(self) -> Announcement:
-        """What the handshake tells."""
+        """The announcement of the handshake."""
         return Announcement(self._filter, self._time, self.clock, self._listed)
 
     @property
@@ -101,7 +101,8 @@ class Flooding:
         return self.leaves.put(self.me, leaves) + self._tell_anew()
 
     def link_up(self, neighbour: bytes, announced: Announcement, heard: Announcement) -> list[Output]:
-        """The handshake with a neighbour is over: what it was told, and what it told."""
+        """The handshake with a neighbour is over, with the announcements that it was told and that it
+        told."""
         assert neighbour not in self._told and neighbour != self.me
         self.clock += 1
         self._told[neighbour] = {self.me: (None, announced.time)}
@@ -178,7 +179,7 @@ class Flooding:
         return outputs + self._tell(peer)
 
     def _adopt(self, peer: bytes, known: KnownPeer, word: Subscription) -> list[Output]:
-        """What a peer wants, and which leaves it has: nothing, if that would be too much in all."""
+        """Take the filter and the leaves of a peer: nothing, if that would be too much in all."""
         filter, leaves = reduced(word.filter), word.leaves
         self._filter_octets -= self._octets_of(peer, known)
         octets = sum(map(len, filter)) + sum(leaf.octets for leaf in leaves)
@@ -271,7 +272,7 @@ class Flooding:
         return outputs
 
     def _word(self, path: Path, known: KnownPeer) -> Word:
-        """What neighbours are told of a peer: the same octets for all of them, as long as nothing changes.
+        """The word of a peer for neighbours: the same octets for all of them, as long as nothing changes.
 
         The time of this node in them must be later than the end of any of its links.
         """

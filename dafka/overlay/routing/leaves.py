@@ -59,7 +59,7 @@ class Leaves:
         return outputs
 
     def octets_of(self, node: bytes) -> int:
-        """What the list of a node takes."""
+        """The memory of the list of a node."""
         return sum(leaf.octets for leaf in self._of.get(node, ()))
 
     def speaker(self, leaf: bytes) -> bytes | None:
@@ -75,7 +75,8 @@ class Leaves:
         return self._demand.without([one.filter for one in self._listed.get(leaf, {}).values()])
 
     def wanting(self, topic: bytes, publisher: bytes, is_passed_on: bool) -> list[bytes]:
-        """The leaves that are to get a message. None of the publisher's island are: they have it already.
+        """The leaves that are to get a message, without those of the publisher's island, which have it
+        already.
 
         ``is_passed_on``: by one leaf of an island to the others.
         """

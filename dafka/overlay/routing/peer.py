@@ -71,7 +71,8 @@ class Peer:
         return self.flooding.subscribe(filter)
 
     def link_up(self, neighbour: bytes, announced: Announcement, heard: Announcement) -> list[Output]:
-        """The handshake with a neighbour is over: what it was told, and what it told."""
+        """The handshake with a neighbour is over, with the announcements that it was told and that it
+        told."""
         return self.flooding.link_up(neighbour, announced, heard)
 
     def link_down(self, neighbour: bytes) -> list[Output]:

@@ -25,7 +25,7 @@ class Path(NamedTuple):
 
 
 class Word(NamedTuple):
-    """What neighbours are told of a peer. ``said``: the path and the time of the filter; ``clock``: when."""
+    """The word of a peer for neighbours. ``said``: the path and the time of the filter; ``clock``: when."""
 
     said: tuple[Path, int]
     clock: int

@@ -30,7 +30,7 @@ def zero(tag: int) -> Value:
 def add(value: Value, amount: Value) -> Value:
     """Numbers and timespans grow, strings and vectors get longer, sets and tables get an element.
 
-    What is added to a table is a vector of the key and the value.
+    The amount for a table is a vector of the key and the value.
     """
     if isinstance(value, tuple) and type(value) is tuple:
         return (*value, amount)

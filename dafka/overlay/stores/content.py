@@ -52,7 +52,7 @@ class Row(NamedTuple):
 
 
 class Changes:
-    """What has changed since the last commit: first everything is gone, if ``cleared``, then these rows."""
+    """The changes since the last commit: first everything is gone, if ``cleared``, then these rows."""
 
     def __init__(self) -> None:
         self.cleared = False

@@ -76,7 +76,7 @@ class Stores:
     def attach_proxy(self, name: str) -> Proxy:
         self._refuse(name, ErrorCode.NO_SUCH_MASTER)
         proxy = Proxy(self._new_entity(), name, self._new_entity)
-        # What it hears is for it alone, and needs no subscription: it would get what clones are told.
+        # Messages to it are for it alone, and need no subscription: with one it would get those for clones.
         self._add(name, proxy, [], [clone_topic(name)])
         return proxy
 

@@ -1,4 +1,4 @@
-"""What a master says waits until its backend has what it is about.
+"""The messages of a master wait until its backend has the changes that they are about.
 
 Nothing was ever seen outside that a crash can take back: the events for clones and subscribers, the
 acknowledgements to writers and the answers to questions are held back while changes are on their way to the
@@ -59,7 +59,7 @@ class Journal:
             self._noted[oldest] = None
 
     def pass_on(self, outputs: list[Output]) -> list[Output]:
-        """What of this can be said now, and what is to be committed."""
+        """The outputs that can be sent now, and the changes to commit."""
         due = self._is_due
         if self._committing is None and not due:
             return outputs

@@ -16,7 +16,8 @@ from dafka.overlay.wire.primitives import EntityId
 
 
 class Loading:
-    """Into ``content``, beginning now. What is there already stays until it is known that it is gone."""
+    """Loads pieces into ``content``, beginning now. Entries that are there already stay until it is known
+    that they are gone."""
 
     def __init__(self, content: Content) -> None:
         self.position = 0
@@ -64,7 +65,7 @@ class Loading:
 
     @property
     def has_all(self) -> bool:
-        """Every piece was taken; entries that are in none of them may be left."""
+        """Every piece was taken; entries that are not in any of them may be left."""
         return self._left is not None
 
     def sweep(self, by: EntityId) -> tuple[list[Value], bool]:

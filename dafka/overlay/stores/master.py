@@ -1,7 +1,7 @@
 """The master of a data store: it decides, and tells its clones the effect of everything.
 
-Writes come from this endpoint or, over a channel for each, from the writers of clones and proxies. What they
-change goes to the clones over one channel, in the order in which it was decided: a put for an addition too,
+Writes come from this endpoint or, over a channel for each, from the writers of clones and proxies. Their
+changes go to the clones over one channel, in the order in which they were decided: a put for an addition too,
 with the new value. Additions that the type of the value does not have change nothing. Time is the master's
 business: a key that expires is erased by it.
 
@@ -143,7 +143,7 @@ class Master:
         if command.receiver not in (NO_ENTITY, self.entity):
             return []
         if self.is_full or self._waiting:
-            if len(self._waiting) < MOST_WAITING:  # what is not taken now is told again
+            if len(self._waiting) < MOST_WAITING:  # commands not taken now are sent again
                 self._waiting.append((now, command))
             return []
         return self._pass_on(self._receive(now, command))

@@ -93,7 +93,8 @@ def to_command(sender: EntityId, receiver: EntityId, message: FromProducer | Fro
 
 
 def from_producer(command: Command) -> FromProducer | None:
-    """What a command says on the channel of its sender; None if it is an answer to the receiver's channel."""
+    """The message of a command on the channel of its sender; None if it is an answer to the receiver's
+    channel."""
     match command.content:
         case AttachWriter(offset, interval) | AckClone(offset, interval, _):
             return Handshake(offset, interval)

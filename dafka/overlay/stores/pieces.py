@@ -55,7 +55,7 @@ class Pieces:
         return True
 
     def offset(self, reader: Reader) -> int | None:
-        """What was kept for a reader; None if it is not known, or not any more."""
+        """The offset kept for a reader; None if the reader is not known, or not any more."""
         reading = self._readings.get(reader)
         return None if reading is None else reading.offset
 

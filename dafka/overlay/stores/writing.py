@@ -118,7 +118,7 @@ class Writer:
 
 
 def _octets_of(action: Action) -> int:
-    """What the key and the value of a write take."""
+    """The memory of the key and the value of a write."""
     if isinstance(action, (Clear, PutUniqueResult)):
         return 0
     octets = len(encode(action.key))

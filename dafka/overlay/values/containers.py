@@ -126,7 +126,7 @@ class Table(Mapping["Value", "Value"]):
 
 
 def order_key(value: Value, depth: int = 0) -> OrderKey:
-    """What Broker sorts values by: two are the same value when their keys are equal.
+    """The key by which Broker sorts values: two are the same value when their keys are equal.
 
     Raises :class:`InvalidValue` for anything but a value.
     """

@@ -161,7 +161,8 @@ def read_elements(octets: bytes, position: int, depth: int, count: int) -> tuple
     """
     elements: list[Any] = []
     append, size = elements.append, len(octets)
-    # What Zeek's events hold most is read here: a call for each element would take as long as the rest.
+    # The most frequent types of Zeek's events are read here: a call for each element would take as long as
+    # the rest.
     for _ in range(count):
         tag = octets[position]
         if tag == 5:  # a string

@@ -58,12 +58,12 @@ class Client:
     """Publishes values, and gets those whose topics begin with one of ``prefixes``. Any thread may use it.
 
     ``url`` is that of the server, ``ws://127.0.0.1:9997`` or with its path; for ``wss://`` an ``ssl_context``
-    says whom to trust, by default whom the system trusts. ``token``: for a server that wants to see one.
-    ``timeout``: seconds for a connection to be made; the first one is waited for. ``reconnect``: whether lost
-    connections are replaced. What is on its way when a connection is lost may be lost with it. ``capacity``:
-    messages that wait to be got; the server is not read while it is reached.
+    has the trusted authorities, by default those of the system. ``token``: for a server that wants to see
+    one. ``timeout``: seconds for a connection to be made; the first one is waited for. ``reconnect``: whether
+    lost connections are replaced. Messages on their way when a connection is lost may be lost with it.
+    ``capacity``: messages that wait to be got; the server is not read while it is reached.
 
-    Raises ValueError for what is no URL, :class:`~dafka.overlay.websocket.errors.WebSocketError` if there is
+    Raises ValueError for an invalid URL, :class:`~dafka.overlay.websocket.errors.WebSocketError` if there is
     no connection within ``timeout``.
     """
 

@@ -38,7 +38,7 @@ class ClientConnection:
         return self._protocol.state is State.OPEN
 
     def receive(self, octets: bytes) -> list[Event]:
-        """What octets from the server mean."""
+        """The events in octets from the server."""
         if self._protocol.reader.eof:
             return []
         self._protocol.receive_data(octets)
@@ -64,7 +64,7 @@ class ClientConnection:
             self._protocol.send_close(1000)
 
     def take_output(self) -> bytes:
-        """What is to be sent to the server now."""
+        """The octets to send to the server now."""
         return output_of(self._protocol)
 
     def _events(self) -> list[Event]:

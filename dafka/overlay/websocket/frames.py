@@ -61,7 +61,7 @@ class Frames:
         self._protocol.reader.discard()
 
     def taken(self) -> list[Event]:
-        """What has come since the last call."""
+        """The messages since the last call."""
         events: list[Event] = []
         for frame in self._protocol.events_received():
             if isinstance(frame, Frame) and frame.opcode in _SERVED and not self._failed:
@@ -113,5 +113,5 @@ def text_frame(octets: bytes) -> bytes:
 
 
 def output_of(protocol: Protocol) -> bytes:
-    """What is to be sent now."""
+    """The octets to send now."""
     return b"".join(protocol.data_to_send())

@@ -29,9 +29,9 @@ class Server:
     """Serves ``/v1/messages/json`` at an address. Raises OSError. Hub side.
 
     ``ssl_context``: for wss. ``origins``: as those of
-    :class:`~dafka.overlay.websocket.server_connection.ServerConnection`. ``tokens``: who may connect, see
-    :mod:`~dafka.overlay.websocket.tokens`; None: everybody. ``capacity`` and ``overflow``: as
-    those of :meth:`dafka.overlay.Endpoint.subscribe`, for each client.
+    :class:`~dafka.overlay.websocket.server_connection.ServerConnection`. ``tokens``: those of clients that
+    may connect, see :mod:`~dafka.overlay.websocket.tokens`; None: everybody. ``capacity`` and ``overflow``:
+    as those of :meth:`dafka.overlay.Endpoint.subscribe`, for each client.
     """
 
     def __init__(
@@ -87,7 +87,8 @@ class Server:
         self._greetings.remove(session)
 
     def close(self) -> None:
-        """Close the port and say goodbye to all clients; what is queued is sent, for some seconds at most."""
+        """Close the port and say goodbye to all clients; queued messages are sent, for some seconds at
+        most."""
         self._port.close()
         self._tending.kill(block=False)
         for session in Pace().over(list(self._sessions), every=16):

@@ -1,7 +1,7 @@
 """The server's side of one connection: octets in, events and octets out.
 
-The HTTP request is read as a whole before the protocol sees it. What follows it in the same segment is taken
-after the answer.
+The HTTP request is read as a whole before the protocol sees it. Octets behind it in the same segment are
+taken after the answer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ServerConnection:
         return self._protocol.state is State.OPEN
 
     def receive(self, octets: bytes) -> list[Event]:
-        """What octets from the client mean."""
+        """The events in octets from the client."""
         events: list[Event] = []
         if self._request is not None:
             self._request += octets
@@ -71,7 +71,7 @@ class ServerConnection:
         self._frames.let_go()
 
     def take_output(self) -> bytes:
-        """What is to be sent to the client now."""
+        """The octets to send to the client now."""
         return output_of(self._protocol)
 
     def fail(self, code: int, reason: str) -> list[Event]:
@@ -81,7 +81,7 @@ class ServerConnection:
         return self._frames.taken()
 
     def _take_request(self, events: list[Event]) -> bytes:
-        """Answer the request if it is complete; what came behind it."""
+        """Answer the request if it is complete. Returns the octets behind it."""
         request = self._request
         assert request is not None
         if not request[:3].isalpha():

@@ -290,7 +290,8 @@ class Session:
 
 
 class _Audience(Subscriber):
-    """What waits for a client. One that is too slow is disconnected at once: it has much to read already."""
+    """The messages waiting for a client. One that is too slow is disconnected at once: it has much to read
+    already."""
 
     def __init__(self, session: Session, shared: Shared, prefixes: tuple[bytes, ...]) -> None:
         carrier = shared.carrier

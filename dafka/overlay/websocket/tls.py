@@ -26,7 +26,7 @@ class Tls:
         return self._is_open
 
     def receive(self, octets: bytes) -> bytes:
-        """What octets from the other side hold; an empty string if they belong to the handshake.
+        """The plain octets in those from the other side; an empty string if they belong to the handshake.
 
         Raises ssl.SSLError. There may be output then, too.
         """
@@ -55,5 +55,5 @@ class Tls:
             self._object.write(octets)
 
     def take_output(self) -> bytes:
-        """What is to be sent to the other side now."""
+        """The octets to send to the other side now."""
         return self._outgoing.read()

@@ -27,7 +27,7 @@ class Leaf(NamedTuple):
 
     @property
     def octets(self) -> int:
-        """What it takes, in memory and in a message."""
+        """Its size, in memory and in a message."""
         return ID_OCTETS * (1 + len(self.beside) + len(self.filter)) + sum(map(len, self.filter))
 
 
@@ -44,7 +44,7 @@ def fitting(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
 
 
 def encode_leaves(leaves: tuple[Leaf, ...]) -> bytes:
-    """What :func:`read_leaves` reads."""
+    """The form that :func:`read_leaves` reads."""
     out = bytearray()
     write_counted(len(leaves), out)
     for leaf in leaves:

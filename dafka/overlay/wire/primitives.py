@@ -106,14 +106,14 @@ class Reader:
 
 
 def string(octets: bytes) -> bytes:
-    """What :meth:`Reader.string` reads."""
+    """The form that :meth:`Reader.string` reads."""
     out = bytearray()
     write_counted(len(octets), out)
     return bytes(out) + octets
 
 
 def prefixes(filter: Sequence[bytes]) -> bytes:
-    """What :meth:`Reader.prefixes` reads."""
+    """The form that :meth:`Reader.prefixes` reads."""
     out = bytearray()
     write_counted(len(filter), out)
     if max(map(len, filter), default=0) < _LONG:
@@ -122,5 +122,5 @@ def prefixes(filter: Sequence[bytes]) -> bytes:
 
 
 def entity(entity: EntityId) -> bytes:
-    """What :meth:`Reader.entity` reads."""
+    """The form that :meth:`Reader.entity` reads."""
     return entity.endpoint + _NUMBER.pack(entity.number)

@@ -33,7 +33,7 @@ _LENGTH = struct.Struct(">H")
 
 
 class Subscription(NamedTuple):
-    """What a peer wants, and a path to it: from the peer (first) to the sender (last).
+    """The filter of a peer, and a path to it: from the peer (first) to the sender (last).
 
     ``times`` holds the logical time of each hop when it passed this on, a vector timestamp of the path;
     ``time`` is that of the peer when it set the filter and the ``leaves``, the peers of version 1 behind it.
@@ -94,14 +94,14 @@ def encode_routed(message: RoutedMessage) -> bytes:
 
 
 def way(deliver: int, branches: bytes) -> bytes:
-    """The beginning of a :class:`Routed`: what differs from one receiver to the next."""
+    """The beginning of a :class:`Routed`, which differs from one receiver to the next."""
     out = bytearray((ROUTED, deliver))
     write_counted(len(branches), out)
     return bytes(out) + branches
 
 
 def cargo(kind: int, publisher: bytes, topic: bytes, payload: bytes) -> bytes:
-    """The rest of it: what is the same for all. Raises ValueError for a topic that is too long."""
+    """The rest of it, which is the same for all. Raises ValueError for a topic that is too long."""
     if len(topic) > 0xFFFF:
         raise ValueError(f"a topic of {len(topic)} octets, at most {0xFFFF}")
     return bytes((kind,)) + publisher + _LENGTH.pack(len(topic)) + topic + payload

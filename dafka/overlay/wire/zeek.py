@@ -97,7 +97,7 @@ def from_value(value: Value, depth: int = 0) -> ZeekMessage:
 
 class ValueReader:
     """Reads the values of a stream. Faster for an event that follows one of the same name and number of
-    arguments: what they begin with is the same."""
+    arguments: both begin with the same octets."""
 
     __slots__ = ("_last",)
 
@@ -131,7 +131,7 @@ class ValueReader:
                         argument, position = read(octets, position, _EVENT_DEPTH)
                         append(argument)
                 except (struct.error, IndexError, UnicodeDecodeError, MalformedMessage):
-                    position = -1  # decode says what it is, or that it is no value
+                    position = -1  # decode tells its value, or refuses it
                 if position == end and len(arguments) == count:
                     keep((format_, kind, (name, tuple(arguments))))
                     continue

@@ -48,10 +48,10 @@ Step = Tell | Write
 
 
 class Incoming:
-    """What comes from ``site``.
+    """The records from ``site``.
 
-    ``me``: the name of this site. ``positions``: what is written here, by the other site's topics and its
-    offsets; it is asked for each new link. ``new_link`` gives numbers that were not used before.
+    ``me``: the name of this site. ``positions``: the ends of the copies here, by the other site's topics and
+    its offsets; called for each new link. ``new_link`` gives numbers that were not used before.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Incoming:
         return self._carry(now, self._consumer.receive(message))
 
     def written(self, ticket: tuple[int, int]) -> list[Step]:
-        """What the ticket is of was written."""
+        """The records of the ticket were written."""
         if not self.is_current(ticket) or self.peer is None:
             return []
         for sequence in range(self._written + 1, ticket[1] + 1):
@@ -106,7 +106,7 @@ class Incoming:
         return [Tell(self.peer, OfLink(self._link, CumulativeAck(self._written)))]
 
     def is_current(self, ticket: tuple[int, int]) -> bool:
-        """Whether it is of this link: what came along an earlier one will come again."""
+        """Whether it is of this link: records of an earlier one will come again."""
         return ticket[0] == self._link
 
     def is_from(self, peer: bytes, link: int) -> bool:

@@ -1,4 +1,4 @@
-"""What bridges at different sites say to each other, as values of the overlay.
+"""The messages between bridges at different sites, as values of the overlay.
 
 Each bridge greets all others. One that wants the topics of a site asks its bridge for a *link*, with the
 positions that it has. The link is a channel (:mod:`dafka.overlay.channels`) with that one receiver; its

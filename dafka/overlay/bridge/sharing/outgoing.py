@@ -1,4 +1,4 @@
-"""One link, at the site that the topics are of: what is read next, and what may be sent.
+"""One link, at the site that the topics are of: it decides what to read next, and what may be sent.
 
 The link's channel sees to it that every event arrives, in order. The queue for that is bounded: when so
 many octets are not acknowledged, nothing more is read. Nothing else is kept here: a receiver that loses the
@@ -58,7 +58,7 @@ class Outgoing:
             self.positions[key] = self._wanted.get(key, 0)
 
     def send(self, content: Batches) -> list[FromProducer]:
-        """What was read of a partition. The position moves behind it, also if there is nothing to send."""
+        """Batches read of a partition. The position moves behind them, also if there is nothing to send."""
         key = content.topic, content.partition
         if key not in self.positions or self.ended:
             return []

@@ -1,4 +1,4 @@
-"""What topics of other sites are called, and which topics go to which site.
+"""The names of topics of other sites, and which topics go to which site.
 
 As MirrorMaker does it: topic ``flights`` of site ``berlin`` is ``berlin.flights`` everywhere else. A topic
 that is known to come from another site is not passed on, for the overlay reaches everybody; and no site takes
@@ -26,7 +26,7 @@ def check_site(site: str) -> str:
 
 
 def name_here(site: str, topic: str) -> str:
-    """What topic ``topic`` of ``site`` is called at all others."""
+    """The name of topic ``topic`` of ``site`` at all other sites."""
     return f"{site}.{topic}"
 
 

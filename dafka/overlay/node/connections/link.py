@@ -41,7 +41,7 @@ class _Finished(gevent.GreenletExit):  # type: ignore[misc]
 
 
 class Link:
-    """What its carrier is told, in the link's green thread: :meth:`Carrier.began` first, at the end
+    """Calls its carrier in the link's green thread: :meth:`Carrier.began` first, at the end
     :meth:`Carrier.ended`, unless the link is closed from here."""
 
     def __init__(

@@ -1,8 +1,8 @@
 """TLS for connections to peers, as libbroker has it.
 
 With certificates both ends show one, which the other's CA has to have signed. ``"anonymous"`` is encrypted,
-and nobody knows with whom; ``"plain"`` has no TLS. There is no detection: both ends have the same, or they
-are no peers. Without any of these settings connections are plain, and only within this machine.
+but neither end proves who it is; ``"plain"`` has no TLS. There is no detection: ends with different settings
+do not become peers. Without any of these settings connections are plain, and only within this machine.
 
 A :class:`TlsSocket` stands where a socket of the hub stood. Octets are encrypted when the kernel takes them,
 a piece at a time, so that a large message does not hold up the hub.
@@ -52,7 +52,7 @@ class Security:
 
     @property
     def server_context(self) -> ssl.SSLContext | None:
-        """For who accepts connections; None if they are plain."""
+        """For the end that accepts connections; None if they are plain."""
         return None if self._contexts is None else self._contexts[1]
 
     def check(self, host: str) -> None:
@@ -77,7 +77,7 @@ class Security:
 
 
 class TlsSocket:
-    """A connected socket of gevent with TLS on it; what it does not say itself the socket does."""
+    """A connected socket of gevent with TLS on it; other attributes are those of the socket."""
 
     def __init__(self, socket: Any, context: ssl.SSLContext, is_server: bool) -> None:
         self._socket = socket
@@ -155,11 +155,11 @@ class _Layer:
         return self.send(b"".join(some))
 
     def written(self) -> bytes:
-        """What TLS has to say."""
+        """Octets that TLS wants to send."""
         return self._outgoing.read()
 
     def read_more(self, octets: bytes) -> None:
-        """What came. Raises ConnectionError at the end of the connection."""
+        """Received octets. Raises ConnectionError at the end of the connection."""
         if not octets:
             raise ConnectionError("the connection has ended within TLS")
         self._incoming.write(octets)

@@ -32,7 +32,7 @@ class Store:
     """A master, a clone or a proxy: ``endpoint.attach_master(name)`` and so on. Any thread may use it.
 
     Keys and values are what Broker's data types express; a list stands for a vector, a dict for a table.
-    Writes return at once, and are carried out in order; what the type of a value does not have changes
+    Writes return at once, and are carried out in order; an operation that the type of a value lacks changes
     nothing, as with Broker. :meth:`await_idle` waits for them. Questions wait for the answer, for ``timeout``
     seconds at most. All methods raise :class:`~dafka.overlay.node.errors.Closed` after :meth:`close`, and
     subclasses of :class:`~dafka.overlay.stores.errors.StoreError`, whose ``code`` is Broker's:
@@ -112,8 +112,8 @@ class Store:
         self._write(self._operations.clear())
 
     def add(self, key: object, value: object, begin_with: int, expiry: Expiry = None) -> None:
-        """What the others below do, for any type: ``begin_with`` is the tag of the type whose zero is there
-        before the first addition, see :mod:`dafka.overlay.values.types`."""
+        """The common form of the operations below, for any type: ``begin_with`` is the tag of the type whose
+        zero is there before the first addition, see :mod:`dafka.overlay.values.types`."""
         self._write(self._operations.add(key, value, begin_with, _expiry(expiry)))
 
     def subtract(self, key: object, value: object, expiry: Expiry = None) -> None:
@@ -159,7 +159,7 @@ class Store:
         return self._hub.run(self._hosted.await_idle, timeout)
 
     def events(self, capacity: int = limits.STORE_EVENTS) -> StoreEvents:
-        """What changes from now on: insert, update, erase, expire."""
+        """The changes from now on: insert, update, erase, expire."""
         return self._hub.run(self._hosted.subscribe, capacity)
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ class Data(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What a server says about a message that it could not take."""
+    """The error of a server about a message that it could not take."""
 
     code: str
     context: str
@@ -121,7 +121,7 @@ def ack_octets(ack: Ack) -> bytes:
 
 
 def failure_octets(failure: Failure) -> bytes:
-    """What is wrong with a client's message."""
+    """The error in a client's message."""
     return octets(f'{{"type":"error","code":{string(failure.code)},"context":{string(failure.context)}}}')
 
 

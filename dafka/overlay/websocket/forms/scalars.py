@@ -102,7 +102,7 @@ def subnet_text(value: Subnet) -> str:
 
 
 def subnet_of(text: str) -> Subnet:
-    """From an address and the length of its network; what is behind the network is left out."""
+    """From an address and the length of its network; bits behind the network are left out."""
     match = _SUBNET.fullmatch(text)
     try:
         if match is not None:

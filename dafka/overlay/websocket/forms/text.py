@@ -23,12 +23,12 @@ _BLANKS = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _WORDS = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
 
-# What libbroker writes and JSON does not know: bare inf and nan, raw control characters, \v.
+# Forms of libbroker that are not JSON: bare inf and nan, raw control characters, \v.
 _BARE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\b(?:inf|nan)\b', re.DOTALL)
 
 
 def parsed(text: str) -> Any:
-    """What text stands for, at once. Raises MalformedJson, InvalidForm."""
+    """The value of a text, in one step. Raises MalformedJson, InvalidForm."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
