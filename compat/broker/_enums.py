@@ -103,7 +103,7 @@ class PeerStatus(Enumeration):
 
 
 class PeerFlags(Enumeration):
-    """Bits: what several of them say together is a value called ``???``."""
+    """Bits: a combination of several is a value called ``???``."""
 
     Invalid = 0
     Local = 1

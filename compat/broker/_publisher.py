@@ -55,7 +55,7 @@ class Publisher:
         return self._open.fileno()
 
     def drop_all_on_destruction(self) -> None:
-        """Changes nothing, as in libbroker: what was published is sent."""
+        """Changes nothing, as in libbroker: published messages are sent."""
 
     @property
     def _open(self) -> overlay.Publisher:

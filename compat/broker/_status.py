@@ -85,7 +85,7 @@ class Status:
         return SC(int(self._status.code))
 
     def context(self) -> EndpointInfo | None:
-        """Whom it is about; None for an unspecified status."""
+        """The endpoint it is about; None for an unspecified status."""
         return None if self._is_unspecified else EndpointInfo._of(self._status.context)
 
     def __repr__(self) -> str:

@@ -37,7 +37,7 @@ class _CannotRun(Exception):
 
 
 def main(arguments: list[str]) -> None:
-    """Run what the arguments say; what the program raises, SystemExit included, comes through."""
+    """Run the program of the arguments; its exceptions, SystemExit included, come through."""
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         option = rest.pop(0)

@@ -101,10 +101,10 @@ class ProducerMetrics:
         self._sensors = SenderMetrics(registry, self, self)
         self._get_sensor = registry.get_sensor
         self._under_way = 0
-        self._last_successful_refresh_ms = monotonic() * 1000  # what kafka-python's metadata-age reads
+        self._last_successful_refresh_ms = monotonic() * 1000  # read by kafka-python's metadata-age
 
     def in_flight_request_count(self) -> int:
-        """How many calls wait for the broker; what kafka-python's requests-in-flight reads."""
+        """How many calls wait for the broker; read by kafka-python's requests-in-flight."""
         return self._under_way
 
     def refreshed(self) -> None:
@@ -164,7 +164,7 @@ class ConsumerMetrics:
         self._fetches = FetchManagerMetrics(registry, prefix)
         self._commits = ConsumerCoordinatorMetrics(registry, prefix, weakref.proxy(subscription))
         self._group = GroupCoordinatorMetrics(self, registry, prefix)
-        self.last_send = float("-inf")  # monotonic seconds; what kafka-python's last-heartbeat reads
+        self.last_send = float("-inf")  # monotonic seconds; read by kafka-python's last-heartbeat
 
     def fetched(self, began: float, topics: dict[str, tuple[int, int]]) -> None:
         """A fetch is over; it brought ``{topic: (bytes, records)}``."""

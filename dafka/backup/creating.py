@@ -33,8 +33,8 @@ def create(
     """Back up the log in ``data``, which may be open, to ``folder``, which is made if it is missing.
 
     Of what the backup before has already, a tenth is read and compared, another one with each backup, or
-    everything with ``check_all``; damaged files there are copied again. ``say(text)`` tells what goes on.
-    After an interruption the next call takes up the values that are there. Raises the errors of
+    everything with ``check_all``; damaged ones are copied again. ``say(text)`` tells what goes on. After an
+    interruption the next call takes up the values that are there. Raises the errors of
     :mod:`dafka.backup.errors`, NotALogError, LogVersionError, LogOpenError.
     """
     with closing(Source(data)) as source:

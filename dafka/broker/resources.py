@@ -146,7 +146,7 @@ class Resources:
             if self.stopped:
                 return
             self.stopped = True
-            log.info("%s stops: clients are disconnected, what was accepted is committed", self.name)
+            log.info("%s stops: clients are disconnected, accepted records are committed", self.name)
             with ExitStack() as rest:  # each of them, whatever becomes of those before; the last one first
                 rest.callback(self.release)
                 rest.callback(running.remove, self.core)

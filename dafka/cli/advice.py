@@ -1,4 +1,4 @@
-"""What to do about errors of Kafka's protocol, whose names say only what is wrong."""
+"""Advice about errors of Kafka's protocol, whose names say only what is wrong."""
 
 from __future__ import annotations
 

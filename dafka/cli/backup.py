@@ -24,8 +24,8 @@ _FOLDER = click.Path(file_okay=False)
 def backup() -> None:
     """Back up the folder of a broker or a store, while it runs, and restore it.
 
-    A backup is consistent: it has topics, records, groups and transactions as they were in one moment. What
-    an earlier one has already is not copied again.
+    A backup is consistent: it has topics, records, groups and transactions as they were in one moment. Files
+    that an earlier one has already are not copied again.
 
     \b
       dafka backup create brokerdb /mnt/backups
@@ -43,8 +43,8 @@ def backup() -> None:
 def create(data: str, folder: str, check_all: bool, as_json: bool) -> None:
     """Back up the folder DATA to the folder BACKUP, which is made if it is missing.
 
-    Of what earlier backups have already a tenth is read and compared, another one each time: what is damaged
-    there is told, and copied again.
+    A tenth of the files that earlier backups have already is read and compared, another tenth each time:
+    damaged ones are told, and copied again.
 
     After an interruption the same command goes on with what was copied. The exit status is 1 if something in
     DATA was damaged already; the backup is made all the same, and says what.

@@ -179,7 +179,7 @@ def broker(
     """Run a broker that Kafka's clients connect to.
 
     Everything can be set in a file: dafka broker --config broker.toml --check looks whether it is right.
-    SIGTERM and Ctrl-C end a broker: what was accepted is committed, and clients are disconnected.
+    SIGTERM and Ctrl-C end a broker: accepted records are committed, and clients are disconnected.
     """
     if (sub is None) != (pub is None):
         raise click.UsageError("--sub and --pub are the two addresses of a tower: give both or none")
@@ -200,7 +200,7 @@ def broker(
         check_broker(data, tls, options["keys"])
         show_settings(click.get_current_context())
         return
-    # What passes on the mesh would be a line for each run of records that is written.
+    # Messages of the mesh would be a line for each run of records that is written.
     logging.getLogger("dafka.mesh").setLevel(max(logging.INFO, logging.getLogger().level))
     on_hangup(partial(_renew, configured))
     with ended_by_signal(), configured as running:

@@ -1,4 +1,4 @@
-"""``dafka broker --check``: what is wrong with the settings of a broker, or what they are."""
+"""``dafka broker --check``: errors in the settings of a broker, or the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``dafka completion``: what a shell completes command lines with."""
+"""``dafka completion``: programs with which shells complete command lines."""
 
 from __future__ import annotations
 

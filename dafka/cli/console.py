@@ -87,7 +87,7 @@ def produce(
     """Publish each line of standard input as a record of TOPIC.
 
     At the end of the input, or on Ctrl-C, it waits for the stores, for --timeout seconds or until Ctrl-C
-    again; what they have not acknowledged by then is reported, and the exit status is 1.
+    again; records not acknowledged by then are reported, and the exit status is 1.
     """
     if compression is not None and not batch:
         raise click.UsageError("--compression is of record batches: give --batch too")

@@ -1,4 +1,4 @@
-"""Whether a broker is alive, and ready for clients: what supervisors and load balancers ask."""
+"""Whether a broker is alive, and ready for clients, for supervisors and load balancers."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class _Pipelines(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What each one does, or their names and what is missing: help is there before Spark is."""
+        """A line about each one, or their names and what is missing: help is there before Spark is."""
         try:
             super().format_commands(ctx, formatter)
         except click.ClickException as error:

@@ -19,7 +19,7 @@ _KEYS = (*_OF_CLIENTS, *_OF_ADDRESSES)
 
 
 def _whom(command: Command) -> Command:
-    """The options of whom a quota is for; the command gets it as ``entity``."""
+    """The options of the entity that a quota is for; the command gets it as ``entity``."""
 
     @click.option("--user", metavar="NAME", help="A user.")
     @click.option("--user-default", is_flag=True, help="Users without a quota of their own.")
@@ -74,7 +74,7 @@ def quota() -> None:
 @_whom
 @where
 def set_(entity: Any, connect: Any, **rates: float | None) -> None:
-    """Set quotas; what is not given stays."""
+    """Set quotas; others stay."""
     given = {key: float(value) for key, value in rates.items() if value is not None}
     if not given:
         raise click.UsageError("give a rate")

@@ -150,8 +150,8 @@ def _twice(text: str) -> tuple[int, str] | None:
 
 
 def _places(text: str) -> Iterator[tuple[int, tuple[str, ...], bool]]:
-    """(line, name, whether it is a table). Good enough for errors: what looks like a key in a text of several
-    lines is taken for one."""
+    """(line, name, whether it is a table). Good enough for errors: a line that looks like a key in a text of
+    several lines is taken for one."""
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
         if heading := _TABLE.match(line):

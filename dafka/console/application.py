@@ -1,4 +1,4 @@
-"""The console's WSGI application: the pages' shell, their files, the API, and who may use them."""
+"""The console's WSGI application: the pages' shell, their files, the API, and the right to use them."""
 
 from __future__ import annotations
 

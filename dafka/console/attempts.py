@@ -3,7 +3,7 @@
 They are counted by the address they come from, and by the address and the account. So somebody who guesses
 the password of an account elsewhere does not keep its owner out, and somebody who tries one password with
 many accounts is stopped as well. An attempt counts before its outcome is known, so that a thousand at the
-same moment are no way around.
+same moment do not get around it.
 """
 
 from __future__ import annotations

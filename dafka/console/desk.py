@@ -1,4 +1,4 @@
-"""The desk: what a function of the API is given to work with."""
+"""The desk: the broker and the figures with which a function of the API works."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Doors(ABC):
 
     @abstractmethod
     def enter(self, token: str | None) -> tuple[Connection | None, str | None]:
-        """The connection for who asks, if there is a broker, and the name of the account.
+        """The connection for a request, if there is a broker, and the name of its account.
 
         Raises NotLoggedInError."""
 

@@ -39,8 +39,8 @@ class ConsoleOptions(FrontEndOptions):
 
     ``tls``: its certificate (:class:`dafka.security.ServerTls`); None: HTTP without TLS. ``login``: everybody
     logs in with an account of the broker by this mechanism (``"SCRAM-SHA-256"``), for which the broker has a
-    listener with SASL. ``networks``: what is shown beside the broker.
-    ``schema_registry``: where the schemas of records are. Raises ValueError.
+    listener with SASL. ``networks``: shown beside the broker. ``schema_registry``: where the schemas of
+    records are. Raises ValueError.
     """
 
     listen: str = "127.0.0.1:0"

@@ -1,8 +1,8 @@
 """The thread that serves browsers.
 
-It has a gevent loop of its own: what the console computes, long lists and searches, makes no turn of the
-hub longer. Calls of the broker cross into the hub and wait as green threads of this loop. A browser that does
-not send or read for some time is disconnected, and only so many are served at once.
+It has a gevent loop of its own: work of the console, long lists and searches, makes no turn of the hub
+longer. Calls of the broker cross into the hub and wait as green threads of this loop. A browser that does not
+send or read for some time is disconnected, and only so many are served at once.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
             self._skip_body()
 
     def _skip_body(self) -> None:
-        """What the application has not read of the body, in a bounded time."""
+        """Read the rest of the body that the application has not read, in a bounded time."""
         body = self.wsgi_input
         try:
             with gevent.Timeout(limits.BODY_SECONDS, TimeoutError("the body took too long")):
@@ -194,8 +194,8 @@ class Server:
             rest.close()
             if self._stop is not None:
                 self._stop.close()
-            # Before anybody goes on who may end the program: an interpreter that ends while a green thread of
-            # this loop runs crashes.
+            # Before a caller that may end the program goes on: an interpreter that ends while a green thread
+            # of this loop runs crashes.
             try:
                 gevent.get_hub().destroy(destroy_loop=True)
             finally:

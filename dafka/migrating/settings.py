@@ -47,7 +47,7 @@ def settings_of(side: Side, topics: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def finish(source: Side, destination: Side, checkpoint: Checkpoint, topics: Iterable[str]) -> list[str]:
-    """Give the topics that were made here the settings of the source's; what was left out, in words."""
+    """Give the topics that were made here the settings of the source's; returns those left out, in words."""
     created = checkpoint.topics()
     ours = [name for name in topics if created.get(name)]
     return [

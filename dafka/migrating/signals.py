@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Interrupted(Exception):
-    """Ctrl-C or SIGTERM: what is copied is noted."""
+    """Ctrl-C or SIGTERM: the copied records are noted."""
 
 
 class Signals:

@@ -6,7 +6,7 @@ operations, then keys and values, which are copied in stretches of one shape whe
 otherwise one slice each. Measured with records of 100 bytes, this is 4 to 8 times as fast as making lists of
 them (:func:`dafka.protocol.batch_reader.decode_batch`) and arrays from those.
 
-As there, nothing in a batch is trusted: whatever is wrong with it is a BatchError.
+As there, nothing in a batch is trusted: every error in it is a BatchError.
 """
 
 from __future__ import annotations

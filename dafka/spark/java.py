@@ -12,7 +12,7 @@ from glob import glob
 
 from dafka.protocol.errors import DafkaError
 
-OLDEST = 17  # what PySpark 4 runs on
+OLDEST = 17  # needed by PySpark 4
 _PLACES = (
     "/usr/lib/jvm/*",
     "/Library/Java/JavaVirtualMachines/*/Contents/Home",
@@ -22,7 +22,7 @@ _SECONDS = 20
 
 
 class JavaMissingError(DafkaError):
-    """There is no Java that Spark runs on."""
+    """No Java was found on which Spark runs."""
 
 
 def find_java() -> str:

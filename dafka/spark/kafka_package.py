@@ -1,6 +1,6 @@
 """Spark's own Kafka source: added to a session that runs, from Maven Central.
 
-It is not part of PySpark, and its package need not be there for every version of Spark. What was tried with
+It is not part of PySpark, and its package need not be there for every version of Spark. Versions tried with
 PySpark 4.3.0: 4.2.0 reads and writes, batch and streaming; 4.0.0 does, but for streaming reads. Where a
 version of the package is there without the small one that it needs for tokens, an older one of that serves.
 """

@@ -1,7 +1,8 @@
 """The options of the data source: Spark's Kafka names and meanings, checked before anything is connected.
 
-Names are case-insensitive, as all of Spark's. Options of Kafka's own clients go by ``kafka.NAME``; what is
-listed in _WITHOUT_EFFECT there is taken and changes nothing, because what it tunes does not exist here.
+Names are case-insensitive, as all of Spark's. Options of Kafka's own clients go by ``kafka.NAME``; those
+listed in _WITHOUT_EFFECT there are accepted and change nothing, because they tune something that does not
+exist here.
 """
 
 from __future__ import annotations

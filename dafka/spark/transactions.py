@@ -58,7 +58,8 @@ def transactional_id(job: str, task: int, attempt: int = 0) -> str:
 
 
 def begin(cluster: Cluster, name: str, timeout: float) -> ProducerIdentity:
-    """Become the only writer of that id; what an earlier attempt left open is aborted. Raises WriteError."""
+    """Become the only writer of that id; a transaction left open by an earlier attempt is aborted. Raises
+    WriteError."""
     identity: ProducerIdentity = cluster.settled(
         "init_producer_id", name, timeout, errors=lambda answer: [answer.error]
     )
@@ -144,7 +145,7 @@ def _described(cluster: Cluster, names: list[str]) -> dict[str, TransactionDescr
 class Note(NamedTuple):
     """The last decision: a micro-batch (-1: none yet), and the transactions to commit.
 
-    ``names`` are their ids, ``digest`` is of those and of who their producers were.
+    ``names`` are their ids, ``digest`` is of those and of their producers.
     """
 
     batch: int = -1

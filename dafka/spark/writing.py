@@ -75,7 +75,7 @@ class RecordWriter:
     def write(self, rows: pa.RecordBatch) -> None:
         """Write rows. Errors of earlier rows may be raised here, too.
 
-        Raises ColumnError (a null where there must be none, no such partition), UnknownTopicError,
+        Raises ColumnError (a null in a column that does not allow it, no such partition), UnknownTopicError,
         UnreachableError, WriteError.
         """
         if not rows.num_rows:

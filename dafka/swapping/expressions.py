@@ -1,4 +1,5 @@
-"""What expressions and import statements of a source say about the names ``kafka`` and ``compat.kafka``."""
+"""The meaning of expressions and import statements of a source for the names ``kafka`` and
+``compat.kafka``."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def own_module(path: Path, root: Path) -> str | None:
 @cache
 def _own_module(folder: Path) -> str | None:
     if (folder / "__init__.py").exists():
-        return None  # a package: what is in it is called by its full name
+        return None  # a package: its modules are called by their full name
     for name in ("kafka", "compat"):
         for found in (folder / f"{name}.py", folder / name / "__init__.py"):
             if found.exists() and not (found.parent / "kafka" / "_mirror.py").exists():

@@ -1,4 +1,4 @@
-"""The benchmark: what this project does, beside another that does it in the same run.
+"""The benchmark: figures of this project beside a reference measured in the same run.
 
 That is a plain pyzmq loop, kafka-python or Apache Kafka, and a line says which. Values are 100 bytes where a
 line does not say otherwise, everything is on this machine, and every measurement is a fresh process or two

@@ -1,4 +1,4 @@
-"""What a broker costs: processor time of its process for what clients do, however fast those are."""
+"""Costs of a broker: processor time of its process for the work of clients, however fast those are."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def processor_seconds(pid: int) -> float:
 def records(*, servers: str, pid: int, size: int, count: int) -> Figures:
     """Seconds for each GB of values that librdkafka writes to six partitions, and for each that it reads.
 
-    Both are done once before: what compiles itself while it runs has done so then.
+    Both are done once before: code that is compiled while it runs is compiled then.
     """
     gigabytes = size * count / 1e9
     topic = new_topic(servers, 6)

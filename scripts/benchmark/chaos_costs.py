@@ -1,4 +1,4 @@
-"""What a broker costs that could misbehave and does not: processor time beside that of a plain one."""
+"""Costs of a broker that could misbehave and does not: processor time beside that of a plain one."""
 
 from __future__ import annotations
 

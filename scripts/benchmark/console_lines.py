@@ -1,4 +1,4 @@
-"""What somebody who opens the console waits for, and what browsers that follow a topic cost.
+"""How long the first page of the console takes, and the costs of browsers that follow a topic.
 
 The first page is all that it needs before it shows something, one after the other where a browser has to.
 """

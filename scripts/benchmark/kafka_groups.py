@@ -15,7 +15,7 @@ GATHERING = 240.0  # seconds that a group of many members has to become settled
 
 
 class Ownership:
-    """Who reads which partition, and how long nobody did."""
+    """The member that reads each partition, and how long there was no such member."""
 
     def __init__(self) -> None:
         self.owners: dict[int, int] = {}

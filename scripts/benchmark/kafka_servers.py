@@ -27,7 +27,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from apache.node import Node
 
-APACHE_HEAP = "1g"  # what Kafka's own start script gives it
+APACHE_HEAP = "1g"  # as in Kafka's own start script
 STOP_SECONDS = 60
 
 

@@ -15,7 +15,7 @@ SECONDS = 120
 
 
 class NotBuiltError(Exception):
-    """There is no compiler, or no libzmq with its header."""
+    """No compiler was found, or no libzmq with its header."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""A line of the table: what is measured, against what, and how much is wanted."""
+"""A line of the table: the measurement, its reference, and the wanted ratio."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def plain_loops(size: int) -> tuple[Figure, Figure]:
 
 
 def references(size: int) -> list[Line]:
-    """What the references cost themselves: Python's loops beside the same ones in C."""
+    """Costs of the references themselves: Python's loops beside the same ones in C."""
     c_loops = partial(libzmq_loops.measured, count=MESSAGES[size], size=size)
     return [
         Line(

@@ -1,6 +1,6 @@
 """Dafka nodes in two processes, measured as the plain loops are (see ``pyzmq_loops.py``).
 
-The sending process has the tower. ``kind`` is "raw" or "batch": what the producer sends.
+The sending process has the tower. ``kind`` is "raw" or "batch": the messages of the producer.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ _NAMES: dict[type, str] = {
 
 
 def as_json(value: Value) -> dict[str, Any]:
-    """What json is given: plain objects."""
+    """Input for json: plain objects."""
     if isinstance(value, tuple) and not isinstance(value, Port):
         return {"@data-type": "vector", "data": [as_json(element) for element in value]}
     if isinstance(value, Set):

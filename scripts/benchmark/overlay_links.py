@@ -1,8 +1,8 @@
 """Endpoints of the overlay on TCP, beside plain sockets: the same octets with their lengths in front.
 
-Each end is a process of its own. Events are Zeek's, with a count and a short string. What one publisher and
-one subscriber take is measured in processor time as well, of all processes together: that depends less on
-what else the machine does.
+Each end is a process of its own. Events are Zeek's, with a count and a short string. One publisher with one
+subscriber is measured in processor time as well, of all processes together: that depends less on what else
+the machine does.
 """
 
 from __future__ import annotations

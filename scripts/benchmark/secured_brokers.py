@@ -1,4 +1,5 @@
-"""What TLS and accounts cost a broker: its processor time for the same records, and its new connections."""
+"""Costs of TLS and accounts for a broker: its processor time for the same records, and its new
+connections."""
 
 from __future__ import annotations
 

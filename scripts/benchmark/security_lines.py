@@ -1,4 +1,4 @@
-"""What it costs to know each other and to be read by nobody else: each line beside the same without keys."""
+"""Costs of authentication and encryption: each line beside the same without keys."""
 
 from __future__ import annotations
 

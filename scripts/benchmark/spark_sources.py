@@ -45,7 +45,7 @@ def filled(records: int) -> int:
 
 
 class MemorySource(DataSource):
-    """The same columns and rows as the topic has, from memory: what a Python source can do at most."""
+    """The same columns and rows as the topic has, from memory: the upper limit of a Python source."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,4 +1,5 @@
-"""Our Router measured: what a libzmq client sends it and receives from it, beside a ROUTER of pyzmq's.
+"""Our Router measured: rates at which a libzmq client sends to it and receives from it, beside a ROUTER of
+pyzmq's.
 
 Server and client are processes of their own, and the clients are the same on both sides.
 """

@@ -1,4 +1,5 @@
-"""ZPER's servers measured: what plain pyzmq clients write and fetch, beside a ROUTER that does nothing else.
+"""ZPER's servers measured: rates of plain pyzmq clients that write and fetch, beside a ROUTER that does
+nothing else.
 
 A server and its clients are processes of their own. The reference is the shortest loop in which a pyzmq
 ROUTER receives what the same client sends.

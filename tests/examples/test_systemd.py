@@ -64,7 +64,7 @@ soon changed
 
 systemctl stop dafka
 [ "$(systemctl is-failed dafka)" = inactive ]
-journalctl --unit dafka --output cat --no-pager | grep 'what was accepted is committed'
+journalctl --unit dafka --output cat --no-pager | grep 'accepted records are committed'
 echo 'retension = 7' >>/etc/dafka/broker.toml
 fails systemctl start dafka
 sleep 3

@@ -1,4 +1,4 @@
-"""Python's own objects to values of the overlay, and back: what every message goes through.
+"""Python's own objects to values of the overlay, and back; every message goes through this.
 
 Types are looked up by class first. Only objects of derived classes are tested one by one, in the order of the
 bindings.
@@ -42,7 +42,7 @@ def to_value(given: Any, depth: int = 0) -> Value:
     """The value that an object stands for, inside of ``depth`` others.
 
     Raises TypeError for a class that has no data type, OverflowError for a number of more than 64 bits, and
-    :class:`~dafka.overlay.errors.InvalidValue` for objects nested too deep and for text that is no Unicode.
+    :class:`~dafka.overlay.errors.InvalidValue` for objects nested too deep and for text with lone surrogates.
     """
     convert = _TO_VALUE.get(type(given))
     if convert is not None:

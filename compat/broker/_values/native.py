@@ -21,7 +21,7 @@ _SECOND = 1e9  # nanoseconds
 
 
 class NativeData(Comparable):
-    """A value with its type. It cannot be changed; what it holds is handed out as copies."""
+    """A value with its type. It cannot be changed; its elements are handed out as copies."""
 
     __slots__ = ()
     _family = "Data"

@@ -38,7 +38,7 @@ class Requests:
     """Sends Kafka requests to the broker of a client; stands in for ``KafkaConnectionManager``."""
 
     def __init__(self, client: Client, config: dict[str, Any], versions: BrokerVersionData | None) -> None:
-        """``versions``: what the program says the broker understands; None asks the broker."""
+        """``versions``: the API versions of the broker, as the program gives them; None asks the broker."""
         self._client = client
         self._calls = Calls(client)
         self._timeout_ms = config["request_timeout_ms"]

@@ -113,7 +113,7 @@ class Fetches:
         Raises:
             OffsetOutOfRangeError: a position outside of the partition, and no reset policy.
             LogTruncationError: a position behind records that were lost, and no reset policy.
-            TopicAuthorizationFailedError, KafkaError: what the broker says about a partition.
+            TopicAuthorizationFailedError, KafkaError: the broker's error for a partition.
         """
         if monotonic() < self._retry_at:
             return False

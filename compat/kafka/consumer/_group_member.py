@@ -1,4 +1,4 @@
-"""A member of a consumer group: what happens in the program's thread, inside ``poll``.
+"""A member of a consumer group: the part that runs in the program's thread, inside ``poll``.
 
 kafka-python's protocol with kafka-python's parts: its assignors work out who reads what, and metadata and
 assignments are its own octets, so that members with other Kafka clients can share the group. A rebalance
@@ -187,7 +187,7 @@ class GroupMember(Member[Session]):
         self._rejoin = True
         self._stable = False
         if self._cooperative:
-            self._prepared = False  # what it has kept is lost, which the listener has to hear
+            self._prepared = False  # the partitions it has kept are lost, which the listener has to hear
         else:
             self.session.forget()
             self._drop_assignment()  # the listener was told before; the positions are no longer this member's

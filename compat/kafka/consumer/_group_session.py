@@ -49,7 +49,7 @@ Protocols = Sequence[tuple[str, bytes]]
 
 
 class JoinAttempt:
-    """A join or sync under way. ``outcome``: Joined (for the leader, who assigns), Synced, an exception."""
+    """A join or sync under way. ``outcome``: Joined (for the leader, which assigns), Synced, an exception."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub

@@ -62,7 +62,7 @@ class PartitionBuffer:
         Raises:
             CorruptRecordError: the batch at the position is damaged.
             UnsupportedCodecError: it is compressed with a codec whose library is not installed.
-            Exception: what a deserializer raised for the record at the position.
+            Exception: raised by a deserializer for the record at the position.
         """
         if not self.start <= position <= self.end:
             self._batches.clear()

@@ -1,10 +1,10 @@
 """``KafkaConsumer``: kafka-python's consumer over a broker in this process, or over TCP.
 
-Iterating hands out a *chunk*, the rows of (part of) one batch, through a C iterator; what happens for
-every record is to note it as the last one. The partition's position follows from that record when
-it is wanted (:meth:`KafkaConsumer._settle`), so every method that reads or changes positions
-settles first, and every method that changes what is consumed drops the rest of the chunk: it is still in
-the buffer, and comes again if the position still leads there.
+Iterating hands out a *chunk*, the rows of (part of) one batch, through a C iterator; the only work for every
+record is to note it as the last one. The partition's position follows from that record when it is wanted
+(:meth:`KafkaConsumer._settle`), so every method that reads or changes positions settles first, and every
+method that changes what is consumed drops the rest of the chunk: it is still in the buffer, and comes again
+if the position still leads there.
 
 It runs in the caller's thread and is not thread safe, as kafka-python's; only ``close`` may come from
 another thread. Subscription state is kafka-python's ``SubscriptionState``. Batches are fetched by

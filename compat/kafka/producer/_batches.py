@@ -10,9 +10,9 @@ partition's records leave in the order in which they were appended.
 looks whether its record is where it expected it and the batch still open. Only if not, because another
 thread appended or sealed in between, does it take the lock and ask :meth:`PartitionQueue.place` what became
 of the record; one that is appended with the lock looks for its place as well. A batch has as many records as
-its list had when it was settled, after another one had become the open one; what comes into the list later
-is not sent with it, and goes into the next batch instead. A batch's room is an estimate: of two threads that
-take some of it at the same moment one may be forgotten.
+its list had when it was settled, after another one had become the open one; records that come into the list
+later are not sent with it, and go into the next batch instead. A batch's room is an estimate: of two threads
+that take some of it at the same moment one may be forgotten.
 
 A thread that sends may be interrupted anywhere (Ctrl-C, a signal handler that flushes), so nothing depends
 on what it does next: a batch counts as incomplete before it has its first record, and one that its thread
@@ -103,7 +103,7 @@ class Batch:
         self.attempts = 0
         self.identity: tuple[int, int] | None = None  # producer id and epoch it is sent with, once it is
         self.sequence = -1  # of its first record, under that identity
-        self.parts: list[Batch] | None = None  # what it was split into, for it was too large
+        self.parts: list[Batch] | None = None  # the batches it was split into, for it was too large
         self.done = False  # the outcome is known
         self.finished = False  # ... and all callbacks have been called
         self.error: BaseException | None = None
@@ -261,7 +261,7 @@ def _index(entry: tuple[int, Any, Any, Any]) -> int:
 
 
 def run_callback(fn: Callable[[Any], Any], outcome: Any, kind: str) -> BaseException | None:
-    """Call ``fn``; what it raises is logged, and returned."""
+    """Call ``fn``; its exception is logged, and returned."""
     try:
         fn(outcome)
     except BaseException as error:  # a sys.exit() here must not end the hub

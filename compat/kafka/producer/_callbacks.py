@@ -3,7 +3,7 @@
 Callbacks are the program's own code: they take locks, put into full queues, sleep. In the hub that would
 stop the broker and every client of the process, and a callback that waits for a lock held by a thread that
 waits for the hub would never end. So, as in kafka-python, a producer has a thread of its own for them. It is
-started with the first callback and ends when there has been none for a while.
+started with the first callback and ends after a while without callbacks.
 
 Where no thread can be started (a limit of the machine, or the end of the interpreter in some releases of
 Python), callbacks wait until one can, or until the exit runs them (:meth:`CallbackThread.run_here`).

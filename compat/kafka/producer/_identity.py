@@ -52,7 +52,7 @@ class Identity:
     def __init__(self, client: Client, timeout_ms: float) -> None:
         self._client = client
         self._timeout = timeout_ms / 1000
-        self._shared: tuple[int, int] | None = None  # what all partitions begin with
+        self._shared: tuple[int, int] | None = None  # the first sequence of all partitions
 
     def prepare(self, queues: Iterable[PartitionQueue]) -> Exception | None:
         """Get producer ids for the partitions that have none; the error, or None."""

@@ -89,7 +89,7 @@ class Transactions(Identity):
 
         Raises:
             KafkaTimeoutError: the broker did not answer with an identity in time.
-            ProducerFencedError, KafkaError: what it refused it for.
+            ProducerFencedError, KafkaError: the reason of the refusal.
         """
         if self._identity[0] < 0:
             if self.state is not TransactionState.INITIALIZING:
@@ -168,7 +168,7 @@ class Transactions(Identity):
         """Commit or abort, now that everything sent has its outcome.
 
         Raises:
-            KafkaError: what has gone wrong before, or now. ProducerFencedError if another instance has
+            KafkaError: an earlier failure, or one of now. ProducerFencedError if another instance has
                 taken over, KafkaTimeoutError if the broker is not there.
         """
         if self.error is not None:

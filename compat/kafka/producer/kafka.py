@@ -46,7 +46,7 @@ EXIT_TIMEOUT = 5.0  # seconds that the interpreter's exit waits for a live produ
 _RECORD_OVERHEAD = 11
 # A record whose estimate is further than this from max_request_size cannot be over it.
 _SIZE_MARGIN = 128
-_TIMESTAMPS = range(-TIMESTAMP_LIMIT, TIMESTAMP_LIMIT + 1)  # what a record batch can hold
+_TIMESTAMPS = range(-TIMESTAMP_LIMIT, TIMESTAMP_LIMIT + 1)  # the range of a record batch
 
 _new_future = object.__new__
 
@@ -224,7 +224,7 @@ class KafkaProducer:
         else:
             batch, index = self._accumulator.append(queue, record, size)
 
-        # What RecordFuture(batch, (...)) does, without the call.
+        # The same as RecordFuture(batch, (...)), without the call.
         future = _new_future(RecordFuture)
         future._produce_future = batch
         future.args = (index, timestamp_ms, None, key_size, value_size, header_size)
@@ -297,7 +297,7 @@ class KafkaProducer:
         Raises:
             IllegalStateError: no ``transactional_id`` is configured.
             KafkaTimeoutError: it took longer than ``max_block_ms``.
-            ProducerFencedError, KafkaError: what the broker refuses it for.
+            ProducerFencedError, KafkaError: the reason of the broker's refusal.
         """
         self._transactional("Cannot call init_transactions without setting a transactional_id.").initialize()
 

@@ -129,8 +129,7 @@ class ShareConsumer:
         Raises:
             IllegalStateError: the consumer is closed, or in explicit mode a record of the last ``poll`` is
                 not acknowledged.
-            KafkaError: what the broker has refused.
-            Exception: what a deserializer raised; the record is released.
+            KafkaError: a refusal of the broker. Exception: raised by a deserializer; the record is released.
         """
         self._check_open()
         if timeout_ms < 0:

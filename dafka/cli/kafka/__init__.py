@@ -1,4 +1,4 @@
-"""``dafka kafka``: what people look up and change at a terminal, in any Kafka.
+"""``dafka kafka``: looking things up and changing them at a terminal, in any Kafka.
 
 Everything goes through the broker interface or the clients of compat.kafka, so it works with ``dafka broker``
 and with Apache Kafka. Tables are for people, ``--json`` is for programs. The exit status is 0 if all was

@@ -45,7 +45,7 @@ class Cluster:
             yield connection
 
     def accounts(self, mechanism: str) -> Accounts:
-        """Where a console tries the accounts of who logs in."""
+        """Where a console tries the accounts of its users."""
         from kafka.cluster import collect_hosts
 
         from dafka.console.doors import Accounts

@@ -168,7 +168,7 @@ def _print_partitions(
 def _print_group(
     consumer: KafkaConsumer, topics: ReadTopics, count: int | None, follow: bool, show: Format
 ) -> None:
-    """Print as a member of a group; what was printed is committed."""
+    """Print as a member of a group; printed records are committed."""
     from kafka import ConsumerRebalanceListener
 
     joined = False  # there was an assignment, be it an empty one

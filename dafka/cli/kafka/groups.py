@@ -190,7 +190,7 @@ def delete(names: tuple[str, ...], cluster: Cluster) -> None:
 )
 @at_cluster
 def forget(name: str, chosen_topics: tuple[tuple[str, tuple[int, ...]], ...], cluster: Cluster) -> None:
-    """Delete the offsets of GROUP in topics that none of its members reads."""
+    """Delete the offsets of GROUP in topics that its members do not read."""
     with cluster.connect() as connection:
         kind = group_kinds.kind_of(connection, name)
         known = group_kinds.offsets(connection, name, kind)

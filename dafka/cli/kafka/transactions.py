@@ -1,4 +1,4 @@
-"""``dafka kafka transactions``: what is open, who holds it, and how it is ended."""
+"""``dafka kafka transactions``: open transactions, their producers, and how to end them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """``dafka overlay record`` and ``dafka overlay replay``.
 
 A recording is a folder: ``cluster.json`` has the nodes with the prefixes that they want, and the links
-between them; ``messages.csv`` a line for each message: when, who, topic and size. Contents are not recorded.
+between them; ``messages.csv`` a line for each message: time, publisher, topic and size. Contents are not
+recorded.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _ANYWHERE = "127.0.0.1:0"
 
 
 class Recorded(NamedTuple):
-    """A message: microseconds since the beginning, who has published it, and the octets of its value."""
+    """A message: microseconds since the beginning, its publisher, and the octets of its value."""
 
     when: int
     sender: str
@@ -124,7 +124,7 @@ class Replay:
 
 
 def components(nodes: Iterable[str], links: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
-    """With whom each node is connected, over any number of links."""
+    """The nodes with which each node is connected, over any number of links."""
     groups = {name: {name} for name in nodes}
     for one, other in links:
         if groups[one] is not groups[other]:

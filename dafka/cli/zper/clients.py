@@ -257,7 +257,7 @@ def count_(context: Context | None, topic: str, address: str, timeout: float) ->
 
 
 def _watched(receive: Callable[[float], Any], idle: float | None) -> Iterable[Any]:
-    """What ``receive(seconds)`` gives, until nothing came for ``idle`` seconds; looks for our output's
+    """The messages of ``receive(seconds)``, until nothing came for ``idle`` seconds; looks for our output's
     reader."""
     heard = time.monotonic()
     while True:

@@ -16,8 +16,8 @@ from dafka.console.desk import Desk
 def details(desk: Desk, name: str, kind: GroupType) -> dict[str, Any]:
     """``deliveries`` of a share group, ``topology`` and ``tasks`` of a streams group; null otherwise.
 
-    ``deliveries`` is null as well where the broker does not tell them: one elsewhere only tells what it has
-    stored, to who may ask for it (CLUSTER_ACTION); ``acquired`` and ``ahead`` are null then.
+    ``deliveries`` is null as well where the broker does not tell them: one elsewhere only tells its stored
+    states, to users with the right CLUSTER_ACTION; ``acquired`` and ``ahead`` are null then.
     """
     found: dict[str, Any] = {"deliveries": None, "topology": None, "tasks": None}
     if kind is GroupType.SHARE:

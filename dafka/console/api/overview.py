@@ -1,4 +1,4 @@
-"""The overview: what comes and goes, how long it takes, what is short. What a broker cannot say is null."""
+"""The overview: rates, times of answers, shortages. Figures that a broker cannot give are null."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def _pieces(rows: Iterable[Iterable[bytes]]) -> Iterator[bytes]:
 def _json_row(topic: str, record: Record, decoder: Decoder | None) -> Iterator[bytes]:
     """A line as ``dafka kafka consume --json`` prints it and ``produce --json`` takes it.
 
-    What was decoded stands beside the octets that it was decoded from.
+    Decoded values stand beside the octets that they were decoded from.
     """
     row: dict[str, Any] = {
         "topic": topic,

@@ -1,7 +1,7 @@
 """Decodes keys and values for one request: by their first octets, or as the request says.
 
-Data of a schema registry's clients begins with the octet 0 and the id of its schema in four octets. What is
-no text and begins like a map or a list of MessagePack is tried as that.
+Data of a schema registry's clients begins with the octet 0 and the id of its schema in four octets. Octets
+that are not text and begin like a map or a list of MessagePack are tried as that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEAD = 5  # octets of the magic one and the id
 
 
 class Decoded(NamedTuple):
-    """A value as JSON holds it. ``kind``: what it was; ``schema``: its schema's id; ``name``: the type's."""
+    """A value as JSON holds it. ``kind``: its format; ``schema``: its schema's id; ``name``: the type's."""
 
     kind: str
     value: Any

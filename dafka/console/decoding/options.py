@@ -14,8 +14,8 @@ class SchemaRegistry:
     """A schema registry: ``ConsoleOptions(schema_registry=SchemaRegistry("http://127.0.0.1:8081"))``.
 
     ``user`` and ``password`` log in (basic authentication); they may stand in the address as well, as
-    ``https://user:password@host``. ``tls``: whom the console trusts, and what it shows; None: whom this
-    machine trusts. Raises ValueError.
+    ``https://user:password@host``. ``tls``: the authorities that the console trusts, and the certificate it
+    shows; None: those of this machine. Raises ValueError.
     """
 
     url: str

@@ -21,7 +21,7 @@ import gevent
 from dafka.console import limits
 from dafka.console.decoding.errors import DecodingError
 
-_FILE = "schema.proto"  # what the schema itself is called, which the registry does not say
+_FILE = "schema.proto"  # the name of the schema itself, which the registry does not tell
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*\.proto", re.ASCII)
 _LONG_WORD = re.compile(rb"\w{256}", re.ASCII)
 _DEEPEST_INDEX = 32

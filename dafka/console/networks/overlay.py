@@ -1,5 +1,5 @@
-"""Watching an overlay: an endpoint of the console that is there while somebody looks, and asks who is peered
-with whom. It passes nothing on and publishes nothing."""
+"""Watching an overlay: an endpoint of the console that is there while somebody looks, and asks for all
+peerings. It passes nothing on and publishes nothing."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The picture of a mesh: who produces, who stores up to where, who follows, as it is heard from outside.
+"""The picture of a mesh: producers, stores with their ends, and followers, as heard from outside.
 
 Nothing is asked of the nodes that they do not say by themselves or to everybody who joins. HEAD tells where
 a partition ends, ACK how far a store has it, FETCH who is behind and asks, TRIMMED what is gone, GET-HEADS
 and CONSUMER-HELLO who follows a topic. Subscriptions tell who is there: W and an address is a store, L a
 consumer, K the producer of a partition. So a consumer's position is not known, only what it asks for again.
 
-A state machine: what was heard goes in with its time, rows come out. Every table has a bound.
+A state machine: heard messages go in with their time, rows come out. Every table has a bound.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Partition:
     speaker: Speaker | None = None  # of the last HEAD
     headed: bool = False
     stores: dict[bytes, int] = field(default_factory=dict)  # up to where
-    asked: dict[bytes, _Asked] = field(default_factory=dict)  # by who asks
+    asked: dict[bytes, _Asked] = field(default_factory=dict)  # by the asking node
     counted: tuple[float, int] = (0.0, 0)  # a moment, and the end at that moment
     rate: float = 0.0
 
@@ -126,7 +126,7 @@ class Picture:
                     partition.grow(sequence)
 
     def see(self, seen: Seen) -> None:
-        """Take in who is there now."""
+        """Take in the nodes that are there now."""
         self._seen = seen
         by_id: dict[bytes, set[bytes]] = {b"W": set(), b"L": set(), b"K": set()}
         for prefix in seen.prefixes:
@@ -150,7 +150,8 @@ class Picture:
                 self._nodes[address].topics.update(sorted(topics)[: limits.MESH_TOPICS])
 
     def count(self, now: float) -> None:
-        """To be called now and then: rates are what came since, and who was away for long is forgotten."""
+        """To be called now and then: rates count messages since then, and nodes away for long are
+        forgotten."""
         for key, one in list(self._partitions.items()):
             since, end = one.counted
             if not since:

@@ -1,6 +1,6 @@
 """The metrics that nodes of other processes serve for Prometheus.
 
-Who serves them may be slow, hostile or something else: an answer has an end in time and in octets, and only
+Their servers may be slow, hostile or something else: an answer has an end in time and in octets, and only
 numbers of this project's names are taken from it.
 """
 

@@ -23,7 +23,7 @@ class Shared(Generic[T]):
         self._when = 0.0
 
     def __call__(self) -> T:
-        """Look, or wait for who does."""
+        """Look, or wait for another thread that does."""
         with self._looking:
             if not self._found or time.monotonic() - self._when >= limits.SAMPLE_SECONDS:
                 self._found = [self._look()]

@@ -1,6 +1,6 @@
 """Watching a mesh: an observer that is there while somebody looks, and the picture that it makes.
 
-What was heard is taken when a browser asks, in the console's thread; the hub only queues it, and drops the
+Heard messages are taken when a browser asks, in the console's thread; the hub only queues it, and drops the
 oldest if that becomes too much. Nothing is left in the mesh when nobody looks any more.
 """
 

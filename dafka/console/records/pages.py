@@ -63,8 +63,8 @@ def page_after(desk: Desk, topic: str, starts: Offsets, limit: int) -> Page:
 def page_before(desk: Desk, topic: str, ends: Offsets, limit: int) -> Page:
     """The ``limit`` newest records below these offsets, fewer if they are large. Raises RefusedError.
 
-    What is shown has no gap to the records behind it: a partition of which not all was read, for the bound of
-    octets, is left for the page before.
+    The shown records have no gap to those behind them: a partition of which not all was read, for the bound
+    of octets, is left for the page before.
     """
     first, last = _bounds(desk, topic, ends)
     below = {one: min(max(offset, first[one]), last[one]) for one, offset in ends.items()}

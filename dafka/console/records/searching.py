@@ -28,7 +28,7 @@ from dafka.protocol.batch import BatchError
 
 PROGRESS_SECONDS = 0.2  # between two words of progress
 _WAIT = 1.0  # seconds that a follower waits for records before it says that it is there
-UNREADABLE = (RefusedError, BatchError, KafkaError)  # what reading a partition raises
+UNREADABLE = (RefusedError, BatchError, KafkaError)  # raised by reading a partition
 
 
 def search(

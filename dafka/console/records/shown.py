@@ -39,7 +39,7 @@ class BatchFacts(NamedTuple):
 def shown(record: Record, decoder: Decoder, most: int = limits.SHOWN_OCTETS) -> dict[str, Any]:
     """The record for a page; of each key, value and header ``most`` octets at the most.
 
-    What ``decoder`` makes of key and value stands beside their octets.
+    The forms that ``decoder`` finds for key and value stand beside their octets.
     """
     batch = record.batch
     row: dict[str, Any] = {

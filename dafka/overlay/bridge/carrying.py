@@ -121,7 +121,8 @@ class IntoKafka:
 
 
 def _pieces(records: Iterable[NewRecord]) -> Iterator[list[NewRecord]]:
-    """Records that are written at once: bounded in number, and so that a batch fits into any topic."""
+    """Records in pieces that are written at once: bounded in number, and so that a batch fits into any
+    topic."""
     piece: list[NewRecord] = []
     octets = 0
     for record in records:

@@ -30,7 +30,7 @@ class Checkpoints:
         self._refreshed = time.monotonic()
 
     def load(self) -> None:
-        """The last commit. Raises KafkaError."""
+        """Read the last commit. Raises KafkaError."""
         for key, committed in self._broker.fetch_offsets(self.group, None).items():
             self.positions[key] = committed.offset
             self._changed[key] = None  # committed again, it does not expire

@@ -61,7 +61,7 @@ class Frames:
         self._protocol.reader.discard()
 
     def taken(self) -> list[Event]:
-        """The messages since the last call."""
+        """The events since the last call."""
         events: list[Event] = []
         for frame in self._protocol.events_received():
             if isinstance(frame, Frame) and frame.opcode in _SERVED and not self._failed:

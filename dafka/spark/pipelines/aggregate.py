@@ -28,7 +28,7 @@ from dafka.spark.pipelines.running import (
 
 
 class Aggregated(NamedTuple):
-    """What a run has done.
+    """The counts of a run.
 
     ``read``: events. ``open``: windows (of each key) that are not written, because events of them may still
     come. ``watermark``: events before this time come too late, "" if it is not known.

@@ -1,7 +1,8 @@
-"""A member whose partitions the broker assigns (KIP-848): what happens in ``poll``, in the program's thread.
+"""A member whose partitions the broker assigns (KIP-848): the part that runs in ``poll``, in the program's
+thread.
 
 Nothing stops the whole group. When the coordinator takes partitions away, this member commits (if commits are
-automatic), tells the listener what is revoked, and goes on with the rest; what is new is added to that. A
+automatic), tells the listener what is revoked, and goes on with the rest; new partitions are added to that. A
 member that was removed from the group has *lost* its partitions: others may own them already, so it commits
 nothing.
 """
@@ -39,7 +40,7 @@ class AssignedMember(Member[AssignedSession]):
         wake_caller: Callable[[], None],
     ) -> None:
         super().__init__(calls, subscription, config, AssignedSession(client, calls, config, wake_caller))
-        self._subscribed: set[str] | None = None  # what the session was told
+        self._subscribed: set[str] | None = None  # told to the session
 
     # -- following the coordinator ----------------------------------------------------------------
 

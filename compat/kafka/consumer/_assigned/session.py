@@ -1,8 +1,8 @@
 """The heartbeats of a member whose partitions the broker assigns (KIP-848), in the hub.
 
-Heartbeats begin when the member has a subscription, and go on by themselves. What an answer assigns is noted
-for the program's thread (:mod:`~compat.kafka.consumer._assigned.member`), which gives partitions up and takes
-new ones in its next ``poll``, and says here what it has then; the coordinator gives what was given up to
+Heartbeats begin when the member has a subscription, and go on by themselves. The assignment of an answer is
+noted for the program's thread (:mod:`~compat.kafka.consumer._assigned.member`), which gives partitions up and
+takes new ones in its next ``poll``, and says here what it has then; the coordinator gives the revoked ones to
 others.
 
 A member that the coordinator has fenced, or does not know any more, has *lost* its partitions. It joins again
@@ -66,16 +66,16 @@ class AssignedSession(GroupSession):
         self._assignor = config["group_remote_assignor"]
         self.member_id = str(uuid4())
         self.epoch = JOIN
-        self.assigned: Numbered | None = None  # what the coordinator has assigned last
+        self.assigned: Numbered | None = None  # the last assignment of the coordinator
         self.lost = False
         self.failure: Exception | None = None  # for the program
         self._may_be_own = False  # whether the coordinator may have it as a member that it is not any more
         self.called = False  # whether the program's thread has to look
         self._topics: tuple[str, ...] | None = None
-        self.owned: Numbered = frozenset()  # what the program reads, or may begin to read at any moment
+        self.owned: Numbered = frozenset()  # that the program reads, or may begin to read at any moment
         self._ids: dict[str, UUID] = {}
-        self._given: Partitions | None = None  # what the coordinator has assigned, if names are not known yet
-        self._told: tuple[tuple[str, ...], Numbered] | None = None  # what it was told and has answered
+        self._given: Partitions | None = None  # the assignment of the coordinator, if names are not known yet
+        self._told: tuple[tuple[str, ...], Numbered] | None = None  # sent to it and answered
         self._interval = IN_PROCESS_INTERVAL
         self._heart: gevent.Greenlet | None = None
         self._wake = gevent.event.Event()  # both belong to the hub; one green thread waits for each
@@ -94,7 +94,7 @@ class AssignedSession(GroupSession):
     def owns(self, partitions: Iterable[tuple[str, int]]) -> None:
         """This is what the program reads now, and nothing else but what is assigned.
 
-        It has taken effect when it returns: what is assigned next is then looked at with it in mind.
+        It has taken effect when it returns: it counts for the next assignment.
         """
         self._hub.run(self._own, frozenset((topic, number) for topic, number in partitions))
 

@@ -55,7 +55,7 @@ def top(
     count: int | None,
     cluster: Cluster,
 ) -> None:
-    """Watch a cluster: what is written and read each second, lags and delays of groups, times of answers.
+    """Watch a cluster: records written and read each second, lags and delays of groups, times of answers.
 
     The screen needs `pip install 'dafka[top]'` and a terminal; --once and --json need neither. DELAY is how
     long a record waits until a group has read and committed it, as far as has been seen since the command was

@@ -49,7 +49,7 @@ class Looker:
             began = time.monotonic()
             try:
                 found: Look | Exception = self._look()
-            except Exception as error:  # whatever an odd answer leads to: the next look may be better
+            except Exception as error:  # an odd answer may raise anything: the next look may be better
                 found = error
             if not self._ended.is_set():
                 self._tell(found)

@@ -141,7 +141,8 @@ class TopScreen(App[None]):
         self._fill("#groups", GROUPS, map(group_cells, groups[:ROWS]))
 
     def _fill(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Show these rows: what is the same stays as it is, and so does where the table is scrolled to."""
+        """Show these rows: equal rows stay as they are, and so does the place to which the table is
+        scrolled."""
         table = self.query_one(name, DataTable)
         new = [[_cell(column, text) for column, text in zip(columns, row, strict=True)] for row in rows]
         for row in [one.key for one in table.ordered_rows[len(new) :]]:

@@ -41,7 +41,7 @@ class _Finished(gevent.GreenletExit):  # type: ignore[misc]
 
 
 class Link:
-    """Calls its carrier in the link's green thread: :meth:`Carrier.began` first, at the end
+    """A link calls its carrier in a green thread of its own: :meth:`Carrier.began` first, at the end
     :meth:`Carrier.ended`, unless the link is closed from here."""
 
     def __init__(

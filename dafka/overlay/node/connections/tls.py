@@ -159,7 +159,7 @@ class _Layer:
         return self._outgoing.read()
 
     def read_more(self, octets: bytes) -> None:
-        """Received octets. Raises ConnectionError at the end of the connection."""
+        """Take received octets. Raises ConnectionError at the end of the connection."""
         if not octets:
             raise ConnectionError("the connection has ended within TLS")
         self._incoming.write(octets)
