@@ -87,7 +87,7 @@ def test_clients_can_do_exactly_what_they_are_allowed(address: str, admin: Any, 
 def allow(admin: Any, topic: str, *operations: Operation) -> None:
     """Have the user do this with the topic, and nothing else; groups may be joined by those who may read."""
     admin.call("delete_acls", [AclFilter()])
-    groups = [(ResourceType.GROUP, "g")]
+    groups = [(ResourceType.GROUP, "*")]
     acls = [
         Acl(kind, name, PatternType.LITERAL, f"User:{USER}", "*", operation, Permission.ALLOW)
         for operation in operations
@@ -96,12 +96,14 @@ def allow(admin: Any, topic: str, *operations: Operation) -> None:
     assert all(one.error is None for one in admin.call("create_acls", acls))
 
 
-@pytest.mark.parametrize(("group", "protocol"), [(None, "classic"), ("g", "classic"), ("g", "consumer")])
+@pytest.mark.parametrize(
+    ("group", "protocol"), [(None, "classic"), ("seen-1", "classic"), ("seen-2", "consumer")]
+)
 def test_a_topic_that_may_no_longer_be_seen_is_refused_also_when_metadata_says_so_first(
     address: str, admin: Any, group: str | None, protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_topics, "METADATA_INTERVAL", 0.0)  # each poll looks there first
-    topic = f"seen-{group}-{protocol}"
+    topic = f"seen-by-{group}"
     admin.call("create_topics", {topic: TopicSpec(1)})
     allow(admin, topic, Operation.READ, Operation.WRITE)
     given = login(address)
