@@ -22,7 +22,7 @@ from dafka.testing import TestBroker
 
 BY_ID = 13
 FILES_FROM = 20_000
-SECONDS = 3.0
+SECONDS = 2.0
 READERS = 4
 KEYS = 20
 

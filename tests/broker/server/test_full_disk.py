@@ -16,6 +16,7 @@ from dafka.log import LogWriteError
 PARTITIONS = 3
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("share", [1.0, 0.7])
 def test_nothing_is_stored_twice_nothing_acknowledged_is_lost_and_no_failure_is_stored(
     tmp_path, monkeypatch, share: float
