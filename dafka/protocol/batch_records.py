@@ -18,6 +18,7 @@ from dafka.protocol.varint import decode_varint
 _STRETCH = 8  # records of one size that make the short cut worth its while
 _GROWTH = 8
 _AHEAD = 64  # records that the short cut looks at first
+_FEW = 8  # records for which a copy of a batch, of 10 MB perhaps, would cost more than it saves
 
 
 def check_records(content: bytes) -> None:
@@ -36,8 +37,9 @@ def check_records(content: bytes) -> None:
                 ahead = ahead * _GROWTH if records == ahead else _AHEAD
             else:
                 records = min(retry, left)
-                octets = octets or bytes(content)  # each octet of it is found faster than in a view
-                position = _walk(octets, position, records)
+                if octets is None and left > _FEW:
+                    octets = bytes(content)  # each octet of it is found faster than in a view
+                position = _walk(content if octets is None else octets, position, records)
                 ahead, retry = _AHEAD, retry * _GROWTH
             left -= records
     except (IndexError, ValueError) as error:

@@ -62,6 +62,9 @@ GONE_SECONDS = 1.0
 FIRST_CHUNK = 64 * 1024
 """The first buffer of a large request; it grows as the bytes arrive, whatever length is announced."""
 
+RECEIVED_AT_ONCE = 1024 * 1024
+"""Of a large request that comes as fast as it is read: in one turn of the hub, besides the last read."""
+
 SPARE_BUFFERS = 16
 """Buffers of large requests that a listener keeps for the next ones."""
 

@@ -11,6 +11,7 @@ from dafka.broker.codec.errors import BadRequestError
 from dafka.broker.server import limits
 from dafka.broker.server.budget import Budget
 from dafka.broker.server.spare_buffers import SpareBuffers
+from dafka.hub.turns import next_turn
 
 PRODUCE_KEY = b"\0\0"
 """The first octets of a Produce request."""
@@ -41,6 +42,7 @@ class LongRequest:
         """Receive the rest. Waits as a green thread. Raises BadRequestError."""
         buffer, size = self._buffer, self._size
         filled = room = self._begun
+        rested = filled
         while filled < size:
             if size > limits.SMALL_REQUEST_MAX_BYTES and filled >= 2 and buffer[:2] != PRODUCE_KEY:
                 detail = f"a request of {size} bytes; {limits.SMALL_REQUEST_MAX_BYTES} are the most"
@@ -54,6 +56,9 @@ class LongRequest:
             if not count:
                 raise BadRequestError("short", f"it ended after {filled} of {size} bytes of a request")
             filled += count
+            if filled - rested > limits.RECEIVED_AT_ONCE:
+                rested = filled
+                next_turn()
 
     def release(self) -> None:
         """Give the memory back to the budget."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import gevent
 import pytest
 
 from dafka.broker.codec.errors import BadRequestError
@@ -11,6 +12,8 @@ from dafka.broker.server import limits
 from dafka.broker.server.budget import Budget
 from dafka.broker.server.long_request import PRODUCE_KEY, LongRequest
 from dafka.broker.server.spare_buffers import SpareBuffers
+from dafka.hub.hub import get_hub
+from dafka.hub.turns import next_turn
 
 
 def receiver(octets, most, looked=lambda: None):
@@ -54,6 +57,25 @@ def test_only_produce_may_be_very_large():
     request = LongRequest(size, memoryview(b"\0"), Budget(1 << 30), SpareBuffers())
     with pytest.raises(BadRequestError, match=f"a request of {size} bytes"):
         request.fill(receiver(b"\1" + bytes(size), size))
+
+
+def test_one_that_comes_as_fast_as_it_is_read_takes_several_turns_of_the_hub():
+    octets = PRODUCE_KEY + bytes(8 * limits.RECEIVED_AT_ONCE)
+    request = LongRequest(len(octets), memoryview(b""), Budget(1 << 30), SpareBuffers())
+    turns = []
+
+    def count() -> None:
+        while request.data != octets:
+            turns.append(1)
+            next_turn()
+
+    def both() -> None:
+        counting = gevent.spawn(count)
+        request.fill(receiver(octets, limits.RECEIVED_AT_ONCE))
+        counting.get()
+
+    get_hub().run(both)
+    assert len(turns) >= 4
 
 
 @pytest.mark.parametrize(("first", "second"), [(180_000, 100_000), (100_000, 300_000)])
