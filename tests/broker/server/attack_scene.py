@@ -192,3 +192,5 @@ def _copy(path: str, to: Path) -> None:
     for file in Path(path).iterdir():
         if file.is_file() and not file.name.startswith(("cache.db", "dafka.lock")):
             shutil.copy(file, to / file.name)
+    if (Path(path) / "values").exists():
+        shutil.copytree(Path(path) / "values", to / "values")

@@ -60,6 +60,7 @@ from broker.server.attacks_on_partitions import (  # noqa: E402
     metadata_of_all,
     metadata_of_the_topic,
     offsets_for_epochs,
+    produce_a_large_record,
     produce_many_batches,
     produce_to_all,
 )
@@ -154,6 +155,7 @@ ATTACKS: dict[str, Attack] = {
     "delete offsets": delete_offsets,
     "Produce to all partitions": produce_to_all,
     "Produce of many batches": produce_many_batches,
+    "Produce of a large record": produce_a_large_record,
     "AddPartitionsToTxn": add_partitions_to_txn,
     "EndTxn": end_txn,
     "TxnOffsetCommit": txn_offset_commit,

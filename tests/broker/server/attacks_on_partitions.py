@@ -95,6 +95,13 @@ def produce_many_batches(scene: Scene) -> Callable[[], None]:
     return sending(scene, encoded(produce(SMALL, batch(b"x") * min(scene.partitions, 190_000)), 9))
 
 
+def produce_a_large_record(scene: Scene) -> Callable[[], None]:
+    """As large as a topic's configuration allows, or smaller by as much as there are fewer partitions."""
+    size = min(2000 * scene.partitions, 10_000_000)
+    scene.ask(topic_of("large", 1, max_message_bytes="20000000"), 5)
+    return sending(scene, *5 * [encoded(produce("large", batch(bytes(size))), 9)])
+
+
 def list_offsets(scene: Scene) -> Callable[[], None]:
     listed = ListOffsetsRequest.ListOffsetsTopic
     one = listed.ListOffsetsPartition
