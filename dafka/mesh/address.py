@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Protocol, Union, runtime_checkable
 
 from dafka.protocol.errors import DafkaError
 
@@ -28,6 +28,14 @@ class InvalidAddressError(DafkaError, ValueError):
 
 class InvalidTopicError(DafkaError, ValueError):
     """A topic name that cannot go on the wire."""
+
+
+@runtime_checkable
+class HasAddresses(Protocol):
+    """A tower, by what nodes need of it: the pair that they publish to and subscribe from."""
+
+    @property
+    def addresses(self) -> tuple[str, str]: ...
 
 
 def new_address() -> bytes:
@@ -68,7 +76,7 @@ def tower_addresses(tower: TowerLike) -> tuple[tuple[str, str], ...]:
     """The address pairs of ``tower``: a Tower, a pair, or several of these; None is the C daemon's."""
     if tower is None:
         return (DEFAULT_TOWER,)
-    addresses: Any = getattr(tower, "addresses", tower)
+    addresses: Any = tower.addresses if isinstance(tower, HasAddresses) else tower
     several = (addresses,) if _is_pair(addresses) or not isinstance(addresses, Iterable) else addresses
     pairs = tuple(dict.fromkeys(_pair(one) for one in several))
     if not pairs:
@@ -77,7 +85,7 @@ def tower_addresses(tower: TowerLike) -> tuple[tuple[str, str], ...]:
 
 
 def _pair(tower: object) -> tuple[str, str]:
-    pair: Any = getattr(tower, "addresses", tower)
+    pair: Any = tower.addresses if isinstance(tower, HasAddresses) else tower
     if not _is_pair(pair) or not all(_ENDPOINT.match(address) for address in pair):
         raise InvalidAddressError(
             f"{pair!r} is not a tower: a pair of ZeroMQ addresses, the one nodes publish to and the one "

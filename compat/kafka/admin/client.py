@@ -36,6 +36,8 @@ class KafkaAdminClient(_TheirAdminClient):
         KafkaTimeoutError: no broker at ``bootstrap_servers``.
     """
 
+    _closed = True  # until __init__ has succeeded: close() may be called before
+
     def __init__(self, **configs: Any) -> None:
         unknown = set(configs).difference(self.DEFAULT_CONFIG)
         if unknown:
@@ -52,7 +54,7 @@ class KafkaAdminClient(_TheirAdminClient):
 
     def close(self) -> None:
         """End the use of the broker; a second call does nothing."""
-        if getattr(self, "_closed", True):
+        if self._closed:
             return
         self._closed = True
         self._manager.closed = True

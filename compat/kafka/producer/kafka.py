@@ -69,8 +69,9 @@ class KafkaProducer:
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(_theirs.KafkaProducer.DEFAULT_CONFIG)
     DEPRECATED_CONFIGS = _theirs.KafkaProducer.DEPRECATED_CONFIGS
 
+    _closed = True  # until __init__ has succeeded; __del__ looks at it, also without __init__
+
     def __init__(self, **configs: Any) -> None:
-        self._closed = True  # until everything below has succeeded; __del__ looks at it
         given = set(configs)
         self.config = read_config(self.DEFAULT_CONFIG, self.DEPRECATED_CONFIGS, configs)
         self._metrics = new_registry(self.config)
@@ -272,7 +273,7 @@ class KafkaProducer:
 
     def __del__(self) -> None:
         # The garbage collector may run this anywhere, so it does not wait. The sender sends what is left.
-        if not getattr(self, "_closed", True) and os.getpid() == self._pid:
+        if not self._closed and os.getpid() == self._pid:
             try:
                 self._end()
             except Exception:

@@ -125,7 +125,7 @@ class ShareMember:
             return 0.001
         if answer.error is not None:
             if not issubclass(answer.error, RetriableError):
-                self.failure = answer.error(answer.message)
+                self.failure = answer.error(answer.detail)
             return PAUSE
         self._epoch = answer.member_epoch
         self._told = topics or self._told
@@ -183,7 +183,7 @@ class ShareMember:
                 return {}, lost + [(key, answer.error) for key in types]
             if answer.error is not None:
                 if not issubclass(answer.error, RetriableError):
-                    raise answer.error(answer.message)
+                    raise answer.error(answer.detail)
                 gevent.sleep(PAUSE)
                 return {}, lost + [(key, answer.error) for key in types]
             self._session, self._places = self._session + 1, frozenset(places)

@@ -48,7 +48,7 @@ class ConsumerHeartbeatAnswer(NamedTuple):
     """
 
     error: Error | None
-    message: str | None = None
+    detail: str = ""
     member_id: str = ""
     member_epoch: int = 0
     interval: float = 0.0
@@ -75,7 +75,7 @@ class ConsumerGroupDescription(NamedTuple):
     """A group. ``topics`` has the names of the topics in the assignments, by id."""
 
     error: Error | None
-    message: str | None = None
+    detail: str = ""
     state: str = ""
     epoch: int = 0
     assignment_epoch: int = 0

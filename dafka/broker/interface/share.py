@@ -2,7 +2,7 @@
 
 Methods answer one Kafka request each (ShareGroupHeartbeat, ShareFetch, ShareAcknowledge, ...), with the same
 fields; times are seconds, topics are named by their ids. ``error`` is a class of ``kafka.errors``, or None,
-and ``message`` says in words what is wrong.
+and ``detail`` says in words what is wrong.
 
 A member reads within a *share session*: it names its partitions once, and afterwards what has changed. The
 first request of a session has the epoch 0, each further one the next number, the last one -1.
@@ -79,7 +79,7 @@ class ShareHeartbeatAnswer(NamedTuple):
     """The member's epoch, when its next heartbeat is due, and its partitions (None: as before)."""
 
     error: Error | None
-    message: str | None = None
+    detail: str = ""
     member_id: str = ""
     member_epoch: int = 0
     interval: float = 0.0
@@ -121,7 +121,7 @@ class SharedRecords(NamedTuple):
     acknowledge_error: Error | None = None
     batches: Sequence[bytes] = ()
     acquired: Sequence[Acquired] = ()
-    message: str | None = None
+    detail: str = ""
 
 
 class ShareFetched(NamedTuple):
@@ -129,7 +129,7 @@ class ShareFetched(NamedTuple):
     acquired."""
 
     error: Error | None
-    message: str | None = None
+    detail: str = ""
     lock: float = 0.0
     partitions: Mapping[SharePlace, SharedRecords] = {}
 
@@ -150,7 +150,7 @@ class ShareGroupDescription(NamedTuple):
     """A share group as tools see it."""
 
     error: Error | None
-    message: str | None = None
+    detail: str = ""
     state: str = ""
     epoch: int = 0
     assignment_epoch: int = 0
@@ -173,7 +173,7 @@ class ShareOffsets(NamedTuple):
 
     error: Error | None
     partitions: Mapping[TopicPartition, ShareOffset] = {}
-    message: str | None = None
+    detail: str = ""
 
 
 class ShareStanding(NamedTuple):
@@ -202,7 +202,7 @@ class ShareStandings(NamedTuple):
 
     error: Error | None
     partitions: Mapping[TopicPartition, ShareStanding] = {}
-    message: str | None = None
+    detail: str = ""
 
 
 class ShareOutcome(NamedTuple):
@@ -210,7 +210,7 @@ class ShareOutcome(NamedTuple):
 
     error: Error | None
     parts: Mapping[TopicPartition, Error | None] = {}
-    message: str | None = None
+    detail: str = ""
 
 
 StateRun = tuple[int, int, int, int]
@@ -222,7 +222,7 @@ class SharedState(NamedTuple):
     before anybody has read it. ``finished`` is how many offsets from ``start`` on are done with."""
 
     error: Error | None
-    message: str | None = None
+    detail: str = ""
     state_epoch: int = 0
     leader_epoch: int = 0
     start: int = 0

@@ -154,7 +154,7 @@ class StreamsHeartbeatAnswer(NamedTuple):
     """
 
     error: Error | None
-    message: str | None = None
+    detail: str = ""
     member_id: str = ""
     member_epoch: int = 0
     interval: float = 0.0
@@ -184,7 +184,7 @@ class StreamsGroupDescription(NamedTuple):
     """A group. ``topology`` has the numbers of partitions that the broker has decided."""
 
     error: Error | None
-    message: str | None = None
+    detail: str = ""
     state: str = ""
     epoch: int = 0
     assignment_epoch: int = 0

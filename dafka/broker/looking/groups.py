@@ -8,6 +8,7 @@ from uuid import UUID
 
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.groups import CommittedOffset, GroupType, LeavingMember
+from dafka.broker.interface.outcome import Outcome
 from dafka.broker.interface.share import ShareHeartbeat
 from dafka.broker.interface.streams_groups import StreamsHeartbeat
 from dafka.broker.looking.outcomes import Asked, RefusedError, check, printable
@@ -15,6 +16,7 @@ from dafka.broker.looking.places import bounds
 
 TopicPartition = tuple[str, int]
 
+_STATIC = frozenset({GroupType.CLASSIC, GroupType.CONSUMER})  # groups whose descriptions name static members
 _LEAVE = -1  # the member epoch of a leaving member
 
 _DESCRIBE = {
@@ -72,7 +74,7 @@ def described(broker: Asked, name: str) -> Group:
     members = tuple(
         Member(
             one.member_id,
-            getattr(one, "instance_id", None),  # there are kinds without static members
+            one.instance_id if kind in _STATIC else None,
             one.client_id,
             one.client_host,
             partitions(one),
@@ -168,21 +170,21 @@ def forget_offsets(
 
 def take_out(
     broker: Asked, name: str, kind: GroupType, member: str, instance: str | None, reason: str
-) -> tuple[Any, str | None]:
-    """Have a member leave its group, whichever protocol that has; the error in the answer, and its words.
+) -> Outcome:
+    """Have a member leave its group, whichever protocol that has.
 
     It finds out with its next heartbeat, and may join again.
     """
     if kind is GroupType.CLASSIC:
         leaving = LeavingMember("" if instance else member, instance, reason)
-        return broker.call("leave_group", name, [leaving])[0], None
+        return Outcome(broker.call("leave_group", name, [leaving])[0])
     if kind is GroupType.SHARE:
         answer = broker.call("share_heartbeat", ShareHeartbeat(name, member, _LEAVE))
     elif kind is GroupType.STREAMS:
         answer = broker.call("streams_group_heartbeat", name, StreamsHeartbeat(member, _LEAVE))
     else:
         answer = broker.call("consumer_group_heartbeat", name, ConsumerHeartbeat(member, _LEAVE, instance))
-    return answer.error, answer.message
+    return Outcome(answer.error, answer.detail)
 
 
 def _assigned(group: Any, assignment: bytes) -> frozenset[TopicPartition]:

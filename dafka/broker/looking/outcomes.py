@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from dafka.broker.interface.groups import Error
+from dafka.broker.interface.outcome import Answer, DetailedAnswer
 from dafka.protocol.errors import DafkaError
 
 
@@ -23,18 +25,16 @@ class RefusedError(DafkaError):
         self.names = tuple(names)
 
 
-def check(outcomes: Mapping[Any, Any]) -> None:
+def check(outcomes: Mapping[Any, Error | Answer | None]) -> None:
     """Raise RefusedError with a line for each thing that was refused.
 
-    What came of each is an error (None: done), or has one as ``error`` and perhaps says in words why.
+    The outcome of each thing is an error (None: done), or an answer of the broker interface.
     """
     lines, names = [], []
     for what, outcome in outcomes.items():
-        error = getattr(outcome, "error", outcome)
+        error = outcome if outcome is None or isinstance(outcome, type) else outcome.error
         if error is not None:
-            detail = getattr(outcome, "detail", "") or getattr(outcome, "message", "")
-            if outcome is error or not detail:
-                detail = ""  # the name of the error says it all
+            detail = outcome.detail if isinstance(outcome, DetailedAnswer) else ""
             lines.append(f"{named(what)}: {error.__name__}" + (f": {detail}" if detail else ""))
             names.append(error.__name__)
     if lines:

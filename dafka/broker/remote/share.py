@@ -168,7 +168,7 @@ class RemoteShare(ShareInterface):
             return ShareFetched(unavailable(error), str(error))
         answers = {
             (topic.topic_id, one.partition_index): SharedRecords(
-                None, error_of(one.error_code), message=one.error_message
+                None, error_of(one.error_code), detail=one.error_message or ""
             )
             for topic in response.responses
             for one in topic.partitions
@@ -232,7 +232,7 @@ class RemoteShare(ShareInterface):
     def share_standings(self, group: str) -> ShareStandings:
         offsets = self.share_offsets(group)
         if offsets.error is not None:
-            return ShareStandings(offsets.error, {}, offsets.message)
+            return ShareStandings(offsets.error, {}, offsets.detail)
         try:
             metadata = self._cluster.refresh({topic for topic, _ in offsets.partitions})
         except KafkaError as error:
@@ -262,7 +262,7 @@ class RemoteShare(ShareInterface):
             for topic in response.responses
             for one in topic.partitions
         }
-        return ShareOutcome(error_of(response.error_code), parts, response.error_message)
+        return ShareOutcome(error_of(response.error_code), parts, response.error_message or "")
 
     def delete_share_offsets(self, group: str, topics: Iterable[str]) -> ShareOutcome:
         asked = DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
@@ -276,7 +276,7 @@ class RemoteShare(ShareInterface):
         parts: dict[TopicPartition, Error | None] = {
             (topic.topic_name, -1): error_of(topic.error_code) for topic in response.responses
         }
-        return ShareOutcome(error_of(response.error_code), parts, response.error_message)
+        return ShareOutcome(error_of(response.error_code), parts, response.error_message or "")
 
     def _ask(self, group: str, request: Any, errors: Any = None, **options: Any) -> Any:
         given = {} if errors is None else {"errors": errors}

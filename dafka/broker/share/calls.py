@@ -224,7 +224,7 @@ class ShareCalls(ShareInterface):
                 if before is not None:
                     records = records._replace(acknowledge_error=before.acknowledge_error)
                 answers[place] = records
-        return ShareFetched(None, None, self._settings.of(request.group).terms.lock, answers)
+        return ShareFetched(None, "", self._settings.of(request.group).terms.lock, answers)
 
     def share_acknowledge(self, request: ShareRequest) -> ShareFetched:
         try:
@@ -238,7 +238,7 @@ class ShareCalls(ShareInterface):
         answers = self._acknowledge(request)
         if session is None:
             self._close(request)
-        return ShareFetched(None, None, self._settings.of(request.group).terms.lock, answers)
+        return ShareFetched(None, "", self._settings.of(request.group).terms.lock, answers)
 
     def _close(self, request: ShareRequest) -> None:
         """The last request of a session was carried out."""
@@ -274,20 +274,20 @@ class ShareCalls(ShareInterface):
         begun: list[tuple[SharePlace, AsyncResult | None]] = []
         pace = Pace()
         for place, batches in pace.over(request.acknowledgements.items(), every=1):
-            delivery, error, words = self._delivery(request.group, place), None, None
+            delivery, error, detail = self._delivery(request.group, place), None, ""
             try:
                 check_acknowledgements(batches, request.is_renewal)
             except InvalidRequestError as wrong:
-                answers[place] = SharedRecords(None, InvalidRequestError, message=_words(wrong))
+                answers[place] = SharedRecords(None, InvalidRequestError, detail=_words(wrong))
                 continue
             if isinstance(delivery, Delivery):
-                error, words = delivery.acknowledge(request.member_id, batches)
+                error, detail = delivery.acknowledge(request.member_id, batches)
                 if error is None and delivery.saved is not None:
                     pace.rest()  # to have it written may take as long again
                     begun.append((place, delivery.saved.begin()))  # or finds that somebody else has had it
             else:
                 error = delivery
-            answers[place] = SharedRecords(None, error, message=words)
+            answers[place] = SharedRecords(None, error, detail=detail)
         for place, outcome in begun:
             failed = Saved.end(outcome)
             if failed is not None:

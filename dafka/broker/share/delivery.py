@@ -128,10 +128,10 @@ class Delivery:
         self._deliveries.schedule(self)
         self.offer()
 
-    def acknowledge(self, member: str, batches: Sequence[Acknowledged]) -> tuple[Error | None, str | None]:
-        """Carry out acknowledgements, without waiting until they are on disk; the error of them."""
+    def acknowledge(self, member: str, batches: Sequence[Acknowledged]) -> tuple[Error | None, str]:
+        """Carry out acknowledgements, without waiting until they are on disk; their error, and its detail."""
         if self.machine is None or self.gone:
-            return UnknownTopicOrPartitionError, None
+            return UnknownTopicOrPartitionError, ""
         try:
             self.machine.acknowledge(self._deliveries.clock(), member, batches, self.settings.terms)
         except share_partition.InvalidRecordStateError as error:
@@ -140,7 +140,7 @@ class Delivery:
             return InvalidRequestError, str(error)
         self._deliveries.schedule(self)
         self.offer()
-        return None, None
+        return None, ""
 
     def release(self, member: str) -> None:
         """Give back what a member has acquired."""

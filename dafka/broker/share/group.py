@@ -118,7 +118,7 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
     def answer(self, beat: ShareHeartbeat, interval: float) -> ShareHeartbeatAnswer:
         """The answer to a heartbeat that was received. Raises UnknownMemberIdError if the member is gone."""
         if beat.member_epoch == LEAVE_EPOCH:
-            return ShareHeartbeatAnswer(None, None, beat.member_id, LEAVE_EPOCH)
+            return ShareHeartbeatAnswer(None, "", beat.member_id, LEAVE_EPOCH)
         member = self.member(beat.member_id)
         target = self.target_of(member)
         # With an older epoch it has not got its last answer; after an error, clients say all again.
@@ -127,7 +127,7 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
         member.told = target
         member.advance(self.assignment_epoch)
         self.mark(member)
-        return ShareHeartbeatAnswer(None, None, member.member_id, member.epoch, interval, told)
+        return ShareHeartbeatAnswer(None, "", member.member_id, member.epoch, interval, told)
 
     def _member_of(self, beat: ShareHeartbeat, most: int) -> ShareGroupMember:
         """The member of a heartbeat, new if it joins."""
@@ -191,7 +191,7 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
             for member in self.members.values()
         ]
         return ShareGroupDescription(
-            None, None, self.state_name, self.epoch, self.assignment_epoch, ASSIGNOR, members
+            None, "", self.state_name, self.epoch, self.assignment_epoch, ASSIGNOR, members
         )
 
     def reads(self, topic: str) -> bool:

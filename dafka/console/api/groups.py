@@ -133,9 +133,9 @@ def remove_member(desk: Desk, name: str, body: Any) -> dict[str, Any]:
     if kind is None:
         raise NotThereError(f"there is no group {name!r}")
     member, instance = body["member"], body.get("instance")
-    error, words = looking.take_out(desk, name, kind, member, instance, "removed with the console")
+    error, detail = looking.take_out(desk, name, kind, member, instance, "removed with the console")
     if error is not None:
-        raise RefusedError(f"member {member}: {words or error.description}", [error.__name__])
+        raise RefusedError(f"member {member}: {detail or error.description}", [error.__name__])
     return {"member": member}
 
 

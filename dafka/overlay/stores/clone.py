@@ -77,6 +77,11 @@ class Clone:
         self._loading: Loading | None = None
 
     @property
+    def is_readable(self) -> bool:
+        """Whether there is content to read."""
+        return self.has_content
+
+    @property
     def is_attached(self) -> bool:
         """Whether there is a master. Without one the content is what the last one said, or nothing."""
         return self._input.is_attached and self._loading is None

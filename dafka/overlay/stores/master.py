@@ -115,6 +115,11 @@ class Master:
         return self._journal is None or self._journal.is_idle
 
     @property
+    def is_readable(self) -> bool:
+        """Whether the content shows nothing that a crash can take back."""
+        return self.is_kept
+
+    @property
     def is_full(self) -> bool:
         """Nothing is to be written before the backend has something."""
         return self._journal is not None and self._journal.is_full

@@ -43,6 +43,11 @@ class Proxy:
         return self.master is not None and self._requests.ticks - self._heard < _SILENT_TICKS
 
     @property
+    def is_readable(self) -> bool:
+        """It has no content."""
+        return False
+
+    @property
     def is_idle(self) -> bool:
         """There is a master, it has acknowledged all writes, and no answer is missing."""
         return self.is_attached and self._writer.is_idle and not self._requests

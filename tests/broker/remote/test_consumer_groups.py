@@ -46,4 +46,4 @@ def test_errors_come_with_their_words(remote):
     request = ConsumerHeartbeat("m", 0, rebalance_timeout=9.0, topics=["t"], owned={})
     remote.consumer_group_heartbeat("g", request)
     answer = remote.consumer_group_heartbeat("g", ConsumerHeartbeat("m", 7))
-    assert answer.error is FencedMemberEpochError and "rejoin" in answer.message
+    assert answer.error is FencedMemberEpochError and "rejoin" in answer.detail

@@ -268,7 +268,7 @@ class AssignedSession(GroupSession):
         elif error in (FencedInstanceIdError, UnreleasedInstanceIdError):
             self._fail(error((self._group, self.instance_id)))
         else:
-            self._fail(error(answer.message or ""))
+            self._fail(error(answer.detail))
         return 0.0
 
     def _fail(self, error: Exception) -> None:

@@ -97,7 +97,7 @@ class ConsumerGroups(ConsumerGroupInterface):
             check_heartbeat(group, request)
             return self._heartbeat(group, request)
         except BrokerResponseError as error:
-            return ConsumerHeartbeatAnswer(type(error), str(error.args[0]) if error.args else None)
+            return ConsumerHeartbeatAnswer(type(error), str(error.args[0]) if error.args else "")
 
     def _heartbeat(self, name: str, request: ConsumerHeartbeat) -> ConsumerHeartbeatAnswer:
         version = self._topics.version
@@ -116,9 +116,7 @@ class ConsumerGroups(ConsumerGroupInterface):
         self._refresh(name, group)
         self._groups.saved(name)
         interval = min(self._seconds(name, "consumer.heartbeat.interval.ms"), session / 2)
-        return ConsumerHeartbeatAnswer(
-            None, None, answer.member_id, answer.epoch, interval, answer.assignment
-        )
+        return ConsumerHeartbeatAnswer(None, "", answer.member_id, answer.epoch, interval, answer.assignment)
 
     def _group(self, name: str, may_begin: bool) -> ConsumerGroup:
         found = self._groups.get(name)
@@ -217,7 +215,7 @@ class ConsumerGroups(ConsumerGroupInterface):
             members.append(one)
             ids.update(one.assigned, one.target)
         names = {topic: found for topic in ids if (found := self._topics.name_of(topic)) is not None}
-        return ConsumerGroupDescription(None, None, *whole, members, names)
+        return ConsumerGroupDescription(None, "", *whole, members, names)
 
 
 class _Matched:

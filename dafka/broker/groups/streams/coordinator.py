@@ -108,7 +108,7 @@ class StreamsGroups(StreamsGroupInterface):
             pace.rest()  # a large topology takes some milliseconds
             return self._heartbeat(group, request)
         except BrokerResponseError as error:
-            return StreamsHeartbeatAnswer(type(error), str(error.args[0]) if error.args else None)
+            return StreamsHeartbeatAnswer(type(error), str(error.args[0]) if error.args else "")
 
     def _heartbeat(self, name: str, request: StreamsHeartbeat) -> StreamsHeartbeatAnswer:
         if name in self._groups.deleting:
@@ -137,7 +137,7 @@ class StreamsGroups(StreamsGroupInterface):
             endpoints = list(Pace().over(group.endpoints(), every=1))
         return StreamsHeartbeatAnswer(
             None,
-            None,
+            "",
             answer.member_id,
             answer.epoch,
             answer.interval,
@@ -222,4 +222,4 @@ class StreamsGroups(StreamsGroupInterface):
             topology = group.configured.topology
         whole = group.state_name, group.epoch, group.assignment_epoch, topology
         members: list[StreamsMember] = list(Pace().over(group.described()))
-        return StreamsGroupDescription(None, None, *whole, members)
+        return StreamsGroupDescription(None, "", *whole, members)

@@ -49,7 +49,7 @@ def consumer_group_heartbeat(broker: BrokerInterface, request: Any, context: Con
     return ConsumerGroupHeartbeatResponse(
         throttle_time_ms=0,
         error_code=error_code(answer.error),
-        error_message=error_message(answer.error, answer.message),
+        error_message=error_message(answer.error, answer.detail),
         member_id=answer.member_id or None,
         member_epoch=answer.member_epoch,
         heartbeat_interval_ms=int(answer.interval * 1000),
@@ -88,7 +88,7 @@ def consumer_group_describe(broker: BrokerInterface, request: Any, context: Cont
         groups.append(
             _Described(
                 error_code=error_code(found.error),
-                error_message=error_message(found.error, found.message),
+                error_message=error_message(found.error, found.detail),
                 group_id=name,
                 group_state=found.state,
                 group_epoch=found.epoch,

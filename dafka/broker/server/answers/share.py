@@ -77,7 +77,7 @@ def share_group_heartbeat(broker: BrokerInterface, request: Any, context: Contex
     return ShareGroupHeartbeatResponse(
         throttle_time_ms=0,
         error_code=error_code(answer.error),
-        error_message=error_message(answer.error, answer.message),
+        error_message=error_message(answer.error, answer.detail),
         member_id=answer.member_id or None,
         member_epoch=answer.member_epoch,
         heartbeat_interval_ms=int(answer.interval * 1000),
@@ -96,15 +96,15 @@ def share_group_describe(broker: BrokerInterface, request: Any, context: Context
     )
 
 
-def refused_group(name: str, error: Error, message: str | None = None) -> Any:
+def refused_group(name: str, error: Error, detail: str = "") -> Any:
     """A group of the response to ShareGroupDescribe that is an error."""
-    return _group(name, ShareGroupDescription(error, message), {}, None)
+    return _group(name, ShareGroupDescription(error, detail), {}, None)
 
 
 def _group(name: str, one: ShareGroupDescription, names: Mapping[UUID, str], operations: Any) -> Any:
     return _Described(
         error_code=error_code(one.error),
-        error_message=error_message(one.error, one.message),
+        error_message=error_message(one.error, one.detail),
         group_id=name,
         group_state=one.state,
         group_epoch=one.epoch,
@@ -172,7 +172,7 @@ def share_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any:
     return ShareFetchResponse(
         throttle_time_ms=0,
         error_code=error_code(fetched.error),
-        error_message=error_message(fetched.error, fetched.message),
+        error_message=error_message(fetched.error, fetched.detail),
         acquisition_lock_timeout_ms=int(fetched.lock * 1000),
         responses=[
             _Fetched(topic_id=topic, partitions=[fetched_partition(number, one) for number, one in some])
@@ -197,9 +197,9 @@ def fetched_partition(number: int, one: SharedRecords) -> Any:
     return _FetchedPartition(
         partition_index=number,
         error_code=error_code(one.error),
-        error_message=error_message(one.error, one.message),
+        error_message=error_message(one.error, one.detail),
         acknowledge_error_code=error_code(one.acknowledge_error),
-        acknowledge_error_message=error_message(one.acknowledge_error, one.message),
+        acknowledge_error_message=error_message(one.acknowledge_error, one.detail),
         current_leader=_FetchedPartition.LeaderIdAndEpoch(leader_id=0, leader_epoch=0),
         records=b"".join(one.batches),
         acquired_records=[
@@ -216,13 +216,13 @@ def share_acknowledge(broker: BrokerInterface, request: Any, context: Context) -
     return ShareAcknowledgeResponse(
         throttle_time_ms=0,
         error_code=error_code(answer.error),
-        error_message=error_message(answer.error, answer.message),
+        error_message=error_message(answer.error, answer.detail),
         acquisition_lock_timeout_ms=int(answer.lock * 1000),
         responses=[
             _AcknowledgedTopic(
                 topic_id=topic,
                 partitions=[
-                    acknowledged_partition(number, one.acknowledge_error or one.error, one.message)
+                    acknowledged_partition(number, one.acknowledge_error or one.error, one.detail)
                     for number, one in some
                 ],
             )
@@ -303,7 +303,7 @@ def _offsets(broker: BrokerInterface, group: Any) -> Any:
             for topic, some in topics.items()
         ],
         error_code=error_code(found.error),
-        error_message=error_message(found.error, found.message),
+        error_message=error_message(found.error, found.detail),
     )
 
 
@@ -344,7 +344,7 @@ def alter_share_group_offsets(broker: BrokerInterface, request: Any, context: Co
     return AlterShareGroupOffsetsResponse(
         throttle_time_ms=0,
         error_code=error_code(outcome.error),
-        error_message=error_message(outcome.error, outcome.message),
+        error_message=error_message(outcome.error, outcome.detail),
         responses=[
             _Altered(
                 topic_name=topic,
@@ -376,7 +376,7 @@ def delete_share_group_offsets(broker: BrokerInterface, request: Any, context: C
     return DeleteShareGroupOffsetsResponse(
         throttle_time_ms=0,
         error_code=error_code(outcome.error),
-        error_message=error_message(outcome.error, outcome.message),
+        error_message=error_message(outcome.error, outcome.detail),
         responses=[
             deleted_topic(topic, error, ids.get(topic, _NO_TOPIC))
             for (topic, _), error in outcome.parts.items()

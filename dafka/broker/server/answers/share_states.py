@@ -128,7 +128,7 @@ def _answered(response_class: Any, found: Mapping[SharePlace, SharedState]) -> A
                     result_class.PartitionResult(
                         partition=number,
                         error_code=error_code(one.error),
-                        error_message=error_message(one.error, one.message),
+                        error_message=error_message(one.error, one.detail),
                         **fields(one),
                     )
                     for number, one in some

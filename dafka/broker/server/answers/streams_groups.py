@@ -78,7 +78,7 @@ def _answered(answer: StreamsHeartbeatAnswer) -> Any:
     return _Answer(
         throttle_time_ms=0,
         error_code=error_code(answer.error),
-        error_message=error_message(answer.error, answer.message),
+        error_message=error_message(answer.error, answer.detail),
         member_id=answer.member_id,
         member_epoch=answer.member_epoch,
         heartbeat_interval_ms=int(answer.interval * 1000),
@@ -175,7 +175,7 @@ def streams_group_describe(broker: BrokerInterface, request: Any, context: Conte
     groups = [
         _Described(
             error_code=error_code(found.error),
-            error_message=error_message(found.error, found.message),
+            error_message=error_message(found.error, found.detail),
             group_id=name,
             group_state=found.state,
             group_epoch=found.epoch,

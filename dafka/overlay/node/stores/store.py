@@ -224,8 +224,7 @@ class Store:
         """Wait until the content may be read in this thread: it shows nothing that a crash can take back."""
         hosted, role = self._hosted, self._role
         hosted.check()
-        ready = role.is_kept if isinstance(role, Master) else getattr(role, "has_content", False)
-        if not ready or (hosted.queue and isinstance(role, Master)):
+        if not role.is_readable or (hosted.queue and isinstance(role, Master)):
             self._ask(Operation.EXISTS, (None,), timeout)
 
     def _ask(self, operation: Operation, arguments: tuple[Value, ...], timeout: float) -> Value:

@@ -82,7 +82,7 @@ def test_errors_are_answered_with_kafkas_words(topic):
     assert join(topic, "x", group="").error is InvalidRequestError
     join(topic, "x")
     answer = send(topic, "x", 3)
-    assert answer.error is FencedMemberEpochError and "abandon all its partitions" in answer.message
+    assert answer.error is FencedMemberEpochError and "abandon all its partitions" in answer.detail
     assert send(topic, "y", 1).error is UnknownMemberIdError
 
 

@@ -227,7 +227,7 @@ def test_the_brokers_policy_says_which_way_a_group_may_go(policy, upgrades, mixe
         assert (answer.error is None) is upgrades
         if not upgrades:
             assert answer.error is GroupIdNotFoundError
-            assert answer.message == (
+            assert answer.detail == (
                 "Cannot upgrade classic group g to consumer group because online upgrade is disabled."
             )
         assert mixed.type() is (GroupType.CONSUMER if upgrades else GroupType.CLASSIC)

@@ -50,7 +50,7 @@ class Fake:
         if self.answers:
             return self.answers.pop(0)
         assignment = {A: frozenset({0})} if request.member_epoch == 0 else None
-        return ConsumerHeartbeatAnswer(None, None, request.member_id, self.epoch, 0.02, assignment)
+        return ConsumerHeartbeatAnswer(None, "", request.member_id, self.epoch, 0.02, assignment)
 
     def topic_names(self, ids: Any) -> dict[UUID, str]:
         return {one: self.names[one] for one in ids if one in self.names}
@@ -107,7 +107,7 @@ def test_partitions_the_program_still_owns_are_never_reported_as_revoked(fake, b
     session = begin()
     until(lambda: session.assigned == {("a", 0)})
     session.owns([("a", 0)])
-    fake.answers.append(ConsumerHeartbeatAnswer(None, None, "m", 1, 0.02, {}))
+    fake.answers.append(ConsumerHeartbeatAnswer(None, "", "m", 1, 0.02, {}))
     until(lambda: session.assigned == frozenset())
     fake.answers.append(ConsumerHeartbeatAnswer(CoordinatorNotAvailableError))
     until(lambda: not fake.answers)
@@ -121,7 +121,7 @@ def test_partitions_the_program_still_owns_are_never_reported_as_revoked(fake, b
 def test_partitions_the_program_may_begin_to_read_are_not_reported_as_revoked(fake, begin):
     session = begin()
     until(lambda: session.assigned == {("a", 0)})
-    fake.answers.append(ConsumerHeartbeatAnswer(None, None, "m", 1, 0.02, {}))
+    fake.answers.append(ConsumerHeartbeatAnswer(None, "", "m", 1, 0.02, {}))
     seen = len(fake.asked)
     until(lambda: session.assigned == frozenset())
     fake.answers.append(ConsumerHeartbeatAnswer(CoordinatorNotAvailableError))
