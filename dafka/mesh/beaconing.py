@@ -98,7 +98,7 @@ class Beaconing:
     def read(self) -> bool:
         """Read what the towers say; whether there was something."""
         self._out.look()
-        messages = self._in.receive(limits.ROUND_MESSAGES)
+        messages = self._in.receive(limits.BEACONS_AT_ONCE)
         self.heard = self.heard or bool(messages)
         now, refused = time.monotonic(), self._role.refused
         for frames in messages:
@@ -129,6 +129,16 @@ class Beaconing:
         """The endpoint that is connected for the peer whose beacon has this address."""
         endpoint = self._role.endpoint_of(address)
         return None if endpoint is None else self.peers.get(endpoint)
+
+    def reached(self, target: str) -> None:
+        """There is a connection to a peer."""
+        self._links.reached(target)
+        endpoint = target.encode()
+        if endpoint in self.peers:
+            self._role.reached(endpoint)
+        else:  # its beacon has a host name
+            for name in [name for name, known in self.peers.items() if known == target]:
+                self._role.reached(name)
 
     def close(self) -> None:
         """Stop beaconing; connections stay until their socket is closed."""
@@ -193,7 +203,8 @@ class Beaconing:
         try:
             self._links.connect(target)
             self.peers[endpoint] = target
-            log.info("connected to the peer at %s", target)
+            if self._links.is_reached(target):
+                self._role.reached(endpoint)
         except (zmq.ZMQError, EndpointError):
             self.peers.pop(endpoint, None)
             self._discarded.add("peer-endpoint")
@@ -208,7 +219,6 @@ class Beaconing:
             return
         try:
             self._links.disconnect(target)
-            log.info("left the peer at %s, which is silent", target)
         except zmq.ZMQError:
             self._discarded.add("peer-endpoint")
         self._ready()

@@ -92,7 +92,8 @@ class Endpoint:
             self._transport = ZmtpTransport(hub, options, self, keys)
         else:
             self._transport = LibzmqTransport(hub, options, self, self._ready.set)
-        self._links = Links(self._transport.subscriber, self._transport.answers)
+        transport = self._transport
+        self._links = Links(transport.subscriber, transport.answers, transport.tells_reached)
         try:
             self._beaconing = Beaconing(
                 hub, options, self._transport.port, self._links, self._ready.set, self.discarded, keys
@@ -323,6 +324,10 @@ class Endpoint:
                 self.counts["fetches_in"] += 1
             self._dispatch(command, None, from_peer=True)
         self.speaker = None
+
+    def reached(self, peer: str) -> None:
+        """There is a connection to a peer."""
+        self._beaconing.reached(peer)
 
     def refused(self, cause: str) -> None:
         """Something was discarded."""

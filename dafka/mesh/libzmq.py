@@ -26,6 +26,8 @@ from dafka.protocol.runs import Run, RunReader, encode_run
 class LibzmqTransport:
     """``ready`` is called when :meth:`read` may have something."""
 
+    tells_reached = False
+
     def __init__(self, hub: Hub, options: EndpointOptions, sink: Sink, ready: Callable[[], object]) -> None:
         self._hub = hub
         self._framing = options.framing

@@ -60,7 +60,9 @@ ALL_PREFIXES_OCTETS = 256 * 1024 * 1024
 # -- endpoint -----------------------------------------------------------------------------------
 
 ROUND_MESSAGES = 1000
-"""Messages, subscriptions, beacons or local items read before other green threads have their turn."""
+"""Messages, subscriptions or local items read before other green threads have their turn."""
+BEACONS_AT_ONCE = 100
+"""The same of beacons. One that tells of a new peer takes as long as ten others."""
 LANE_MESSAGES = 1000
 """Published messages that ZeroMQ queues for one consumer or store before the sender has to queue them."""
 LANE_BYTES = 4 * 1024 * 1024

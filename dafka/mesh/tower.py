@@ -178,7 +178,7 @@ class _TowerNode:
 
     def _read(self) -> bool:
         busy = False
-        for _ in range(limits.ROUND_MESSAGES):
+        for _ in range(limits.BEACONS_AT_ONCE):
             frames = self._in.receive_frames()
             if frames is None:
                 break

@@ -32,6 +32,9 @@ class Sink(Protocol):
     def received(self, inbound: Inbound, speaker: Speaker | None = None) -> None:
         """Messages have come for any of the nodes; ``speaker``: from the endpoint at this host and port."""
 
+    def reached(self, peer: str) -> None:
+        """``subscriber`` has a connection to this peer, maybe not for the first time."""
+
     def refused(self, cause: str) -> None:
         """Something was discarded."""
 
@@ -81,6 +84,10 @@ class Transport(Protocol):
     @property
     def port(self) -> int:
         """Where peers connect to."""
+
+    @property
+    def tells_reached(self) -> bool:
+        """Whether the sink is told of peers that are reached."""
 
     @property
     def subscriber(self) -> Hearing:

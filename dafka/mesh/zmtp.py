@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket as sockets
 import struct
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -47,6 +48,8 @@ HEARING = Bounds(
 class ZmtpTransport:
     """Everything that arrives is told by itself. ``keys``: how peers know each other; None: not at all."""
 
+    tells_reached = True
+
     def __init__(self, hub: Hub, options: EndpointOptions, sink: Sink, keys: Keys | None = None) -> None:
         self._hub = hub
         self._speakers = None if keys is None else Speakers(keys.server.allows)
@@ -76,9 +79,8 @@ class ZmtpTransport:
         watcher = _Watcher(sink, self._speakers)
         self._publisher = Publisher(hub, socket, watcher=watcher, most=most, bounds=bounds, mechanism=server)
         self.port = to_bind(self._publisher.endpoint).port
-        handler = _Handler(sink, self._speakers)
-        self.subscriber = self._subscriber(handler)
-        self.answers = self._subscriber(handler)
+        self.subscriber = self._subscriber(_Handler(sink, self._speakers, sink.reached))
+        self.answers = self._subscriber(_Handler(sink, self._speakers))
 
     def lane(self, peers: list[str], note: Note, deliver: Deliver) -> ZmtpLane:
         return ZmtpLane(self._hub, peers, note, deliver, self._hearing, self._client, self._speakers)
@@ -116,12 +118,15 @@ class ZmtpTransport:
 class _Handler:
     """Of what always has room."""
 
-    def __init__(self, sink: Sink, speakers: Speakers | None) -> None:
+    def __init__(
+        self, sink: Sink, speakers: Speakers | None, reached: Callable[[str], object] = lambda peer: None
+    ) -> None:
         self._sink = sink
         self._speakers = speakers
+        self._reached = reached
 
     def joined(self, peer: Peer) -> None:
-        pass
+        self._reached(peer.dialled)
 
     def messages(self, peer: Peer, messages: list[Frames]) -> None:
         assert isinstance(peer.taker, Stretches)

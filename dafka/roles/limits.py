@@ -99,6 +99,10 @@ class Limits(NamedTuple):
     """New peers a node connects to within ``newcomers_interval``; the others are connected to at a later
     beacon. To connect takes some 50 microseconds, and a flood of invented peers must not hold up the rest."""
     newcomers_interval: float = 0.1
+    unreached: int = 256
+    """Endpoints that peers' beacons name and nobody has answered at yet. A further one takes the place of the
+    oldest, if that has had ``unreached_least``; otherwise it is connected to at a later beacon."""
+    unreached_least: float = 3.0
     beacon_spacing: float = 0.1
     """Least time between beacons, however many new peers are heard of at once."""
 

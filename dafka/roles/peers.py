@@ -12,6 +12,11 @@ time between two, and one beacon answers all peers that turned up in it.
 A tower tells a node its own beacon too. While not even that comes, it is the tower that is gone and not the
 peers: silence is measured by the last beacon of anybody, and when a tower is heard again, after its return
 or because this process was stopped, everyone's silence starts anew.
+
+Anybody may send beacons of nodes that there are not. Connecting to each of them again and again would take
+more than what the others need. So few endpoints are tried at a time at which nobody has answered yet, and
+those that have been tried for a while make room. A peer that was reached and let go, because its beacons were
+lost among too many others, comes back at once.
 """
 
 from __future__ import annotations
@@ -50,7 +55,9 @@ class PeersRole:
         self._newcomers_since = float("-inf")
         self._newcomers = 0  # new peers heard of since then
         self._peers: dict[bytes, tuple[bytes, float]] = {}  # endpoint, last heard; oldest first
-        self._users: dict[bytes, int] = {}  # endpoint: peers that are reached there
+        self._users: dict[bytes, int] = {}  # endpoint: peers that are to be reached there
+        self._unreached: dict[bytes, float] = {}  # endpoint: since when nobody answers there; oldest first
+        self._left: dict[bytes, None] = {}  # endpoints that were reached and let go; oldest first
 
     @property
     def peers(self) -> dict[bytes, bytes]:
@@ -74,15 +81,24 @@ class PeersRole:
         if beacon.address == self._beacon.address:
             return []
         known = self._peers.pop(beacon.address, None)
-        if known is None and not self._takes_newcomer(now):
+        if known is not None and known[0] == beacon.endpoint:
+            self._peers[beacon.address] = (beacon.endpoint, now)
+            return []
+        outputs = self._make_room(now, beacon.endpoint)
+        if outputs is None:
             self.refused += 1
+            if known is not None:  # it has moved, and is looked for there at a later beacon
+                self._peers[beacon.address] = (known[0], now)
             return []
         self._peers[beacon.address] = (beacon.endpoint, now)
-        if known is None:
-            return self._join(beacon.endpoint) + self._answer_newcomer(now)
-        if known[0] != beacon.endpoint:
-            return self._leave(known[0]) + self._join(beacon.endpoint)
-        return []
+        if known is not None:
+            outputs += self._leave(known[0])
+        outputs += self._join(now, beacon.endpoint)
+        return outputs if known is not None else outputs + self._answer_newcomer(now)
+
+    def reached(self, endpoint: bytes) -> None:
+        """A connection to this endpoint of a peer was made."""
+        self._unreached.pop(endpoint, None)
 
     def tick(self, now: float) -> list[Output]:
         """Beacon when it is time, and let go of peers that have been silent for the timeout."""
@@ -97,12 +113,27 @@ class PeersRole:
             outputs += self.start(now)
         return outputs
 
-    def _takes_newcomer(self, now: float) -> bool:
+    def _make_room(self, now: float, endpoint: bytes) -> list[Output] | None:
+        """Make room for another peer; None if there is none for now."""
         limits = self._limits
+        if len(self._peers) >= limits.peers:
+            return None
+        if endpoint in self._left:
+            return []
         if now - self._newcomers_since >= limits.newcomers_interval:
             self._newcomers_since, self._newcomers = now, 0
         self._newcomers += 1
-        return self._newcomers <= limits.newcomers and len(self._peers) < limits.peers
+        if self._newcomers > limits.newcomers:
+            return None
+        if endpoint in self._users or len(self._unreached) < limits.unreached:
+            return []
+        oldest, since = next(iter(self._unreached.items()))
+        if now - since < limits.unreached_least:
+            return None
+        addresses = [address for address, (known, _) in self._peers.items() if known == oldest]
+        for address in addresses:
+            del self._peers[address]
+        return [output for _ in addresses for output in self._leave(oldest)]
 
     def _note_tower(self, now: float) -> None:
         silence = now - self._heard_anybody
@@ -120,13 +151,21 @@ class PeersRole:
     # A node that comes back has a new address and perhaps the endpoint of its predecessor. ZeroMQ would
     # connect twice, and one Disconnect would cut both off.
 
-    def _join(self, endpoint: bytes) -> list[Output]:
+    def _join(self, now: float, endpoint: bytes) -> list[Output]:
         self._users[endpoint] = self._users.get(endpoint, 0) + 1
-        return [Connect(endpoint)] if self._users[endpoint] == 1 else []
+        if self._users[endpoint] > 1:
+            return []
+        self._unreached[endpoint] = now
+        self._left.pop(endpoint, None)
+        return [Connect(endpoint)]
 
     def _leave(self, endpoint: bytes) -> list[Output]:
         self._users[endpoint] -= 1
         if self._users[endpoint]:
             return []
         del self._users[endpoint]
+        if self._unreached.pop(endpoint, None) is None:
+            self._left[endpoint] = None
+            if len(self._left) > self._limits.peers:
+                del self._left[next(iter(self._left))]
         return [Disconnect(endpoint)]

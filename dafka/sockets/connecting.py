@@ -21,16 +21,26 @@ from dafka.zmtp.connection import Options
 
 
 class Connecting:
-    """Connects to ``address`` until it is closed. The owner calls :meth:`tend` every now and then."""
+    """Connects to ``address`` until it is closed. The owner calls :meth:`tend` every now and then.
+
+    ``name``: what it has as ``dialled``.
+    """
 
     def __init__(
-        self, hub: Hub, address: Endpoint, shared: Shared, pattern: Pattern, options: Options
+        self,
+        hub: Hub,
+        address: Endpoint,
+        shared: Shared,
+        pattern: Pattern,
+        options: Options,
+        name: str = "",
     ) -> None:
         self.peer: Peer | None = None
         """The connection there is, its handshake complete or not."""
         self.connected = 0
         """How often a handshake was completed."""
         self._address = address
+        self._name = name
         self._shared = shared
         self._pattern = pattern
         self._options = options
@@ -87,7 +97,7 @@ class Connecting:
             socket, address = dial(*self._address, limits.CONNECT_SECONDS)
         except OSError:
             return  # nobody listens there yet
-        self.peer = peer = Peer(self._shared, self._pattern, self._options, socket, address)
+        self.peer = peer = Peer(self._shared, self._pattern, self._options, socket, address, self._name)
         try:
             peer.run()
         finally:

@@ -50,15 +50,24 @@ class Peer:
 
     ``identity``, ``socket_type`` (``b"DEALER"``, ...), ``version`` ((3, 1), ...) and ``key`` (with CURVE its
     public key, 32 octets; else empty) come from its handshake; ``address`` is where it connects from,
-    ``(host, port)``. ``data`` belongs to the handler.
+    ``(host, port)``, ``dialled`` the endpoint that was connected to. ``data`` belongs to the handler.
     """
 
-    def __init__(self, shared: Shared, pattern: Pattern, options: Options, socket: Any, address: Any) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        pattern: Pattern,
+        options: Options,
+        socket: Any,
+        address: Any,
+        dialled: str = "",
+    ) -> None:
         self.identity = b""
         self.socket_type = b""
         self.version = (0, 0)
         self.key = b""
         self.address = address[:2]
+        self.dialled = dialled
         self.data: Any = None
         self.socket = socket
         self.waits_since: float | None = None

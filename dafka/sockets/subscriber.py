@@ -92,7 +92,7 @@ class Subscriber:
             self.disconnect(endpoint)
         if endpoint not in self._connecting and not self._closed:
             self._connecting[endpoint] = Connecting(
-                self._hub, address, self._shared, self._pattern, self._options
+                self._hub, address, self._shared, self._pattern, self._options, endpoint
             )
 
     def disconnect(self, endpoint: str, quiet: float = 0.0) -> None:

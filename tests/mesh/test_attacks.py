@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from zmtp.vectors import GREETING_31, frame, ready
 
 from dafka import Consumer, Producer, Tower
 from dafka.protocol.beacons import NodeBeacon, encode_beacon
+from dafka.roles.limits import DEFAULT_LIMITS
 from dafka.zmtp.commands import encode_command
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is read from /proc")
@@ -45,6 +47,10 @@ def memory(node: Child) -> int:
     """Octets that are in the machine's memory."""
     pages = int(Path(f"/proc/{node.process.pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _descriptors(node: Child) -> int:
+    return len(os.listdir(f"/proc/{node.process.pid}/fd"))
 
 
 class Traffic:
@@ -79,9 +85,15 @@ def test_attackers_leave_memory_and_other_nodes_as_they_were(tower: Tower, store
         traffic.flows()
         _say_without_end(tower)
         traffic.flows()
-        _invent_peers(tower)
+        with _invented_peers(tower) as still_coming:
+            while still_coming():
+                traffic.flows()
+                assert len(producer._node.endpoint.peers) <= DEFAULT_LIMITS.unreached + 10
+                assert _descriptors(store) < DEFAULT_LIMITS.unreached + 100
         traffic.flows()
         assert store.process.poll() is None
+        until(lambda: producer._node.endpoint.peers == {endpoint}, "invented peers are let go")
+        traffic.flows()
         until(lambda: memory(store) - before < GROWTH, "the store is as large as before")
 
 
@@ -125,13 +137,24 @@ def _say_without_end(tower: Tower) -> None:
                     attacker.sendall(endless)
 
 
-def _invent_peers(tower: Tower) -> None:
-    with zmq.Context() as context, context.socket(zmq.PUB) as beacons:
-        beacons.setsockopt(zmq.SNDHWM, 0)
-        beacons.connect(tower.addresses[0])
-        for number in range(INVENTED):
-            host = b"127.77.%d.%d" % divmod(number % 65_536, 256)
-            beacons.send_multipart(encode_beacon(NodeBeacon(b"%032X" % number, host, 9 + number // 65_536)))
+@contextmanager
+def _invented_peers(tower: Tower) -> Iterator[Callable[[], bool]]:
+    """Beacons of nodes that there are not, as fast as the tower takes them: whether more are to come."""
+
+    def invent() -> None:
+        with zmq.Context() as context, context.socket(zmq.XPUB) as beacons:
+            beacons.setsockopt(zmq.SNDHWM, 0)
+            beacons.connect(tower.addresses[0])
+            beacons.recv()  # the tower's subscription: from now on it hears all of them
+            for number in range(INVENTED):
+                host, port = b"127.77.%d.%d" % divmod(number % 65_536, 256), 9 + number // 65_536
+                beacons.send_multipart(encode_beacon(NodeBeacon(b"%032X" % number, host, port)))
+
+    before = tower.metrics()["beacons_in"]
+    thread = threading.Thread(target=invent, daemon=True)
+    thread.start()
+    yield lambda: tower.metrics()["beacons_in"] - before < INVENTED
+    thread.join()
 
 
 def _is_closed(attacker: socket.socket) -> None:

@@ -25,12 +25,20 @@ class Links:
 
     def __init__(self) -> None:
         self.peers: list[str] = []
+        self.there: set[str] = set()
 
     def connect(self, peer: str) -> None:
         self.peers.append(peer)
 
     def disconnect(self, peer: str) -> None:
         self.peers.remove(peer)
+        self.there.discard(peer)
+
+    def is_reached(self, peer: str) -> bool:
+        return peer in self.there
+
+    def reached(self, peer: str) -> None:
+        self.there.add(peer)
 
 
 class Node:

@@ -32,9 +32,9 @@ class Connections:
 class Sockets:
     """The links of an endpoint, and their two sockets."""
 
-    def __init__(self) -> None:
+    def __init__(self, tells_reached: bool = False) -> None:
         self.subscriber, self.answers = Connections(), Connections()
-        self.links = Links(self.subscriber, self.answers)  # type: ignore[arg-type]
+        self.links = Links(self.subscriber, self.answers, tells_reached)  # type: ignore[arg-type]
 
     def lane(self, node: object) -> Any:
         return self.links.lane(node, Connections)  # type: ignore[arg-type]
@@ -71,6 +71,38 @@ def test_a_node_has_one_lane_which_is_connected_to_all_peers(sockets):
     assert lane.peers == [PEER, OTHER]
     sockets.links.disconnect(PEER)
     assert lane.peers == [OTHER]
+
+
+def test_everything_else_is_connected_to_a_peer_once_it_is_reached(clock):
+    sockets = Sockets(tells_reached=True)
+    lane = sockets.lane("node")
+    sockets.links.hear_answers()
+    sockets.links.connect(PEER)
+    sockets.links.connect(OTHER)
+    assert sockets.subscriber.peers == [PEER, OTHER]
+    assert sockets.lane("late").peers == sockets.answers.peers == lane.peers == []
+    sockets.links.reached(OTHER)
+    sockets.links.reached(OTHER)
+    assert (sockets.links.is_reached(PEER), sockets.links.is_reached(OTHER)) == (False, True)
+    assert sockets.lane("later").peers == sockets.lane("late").peers == [OTHER]
+    assert sockets.answers.peers == lane.peers == [OTHER]
+    for peer in (PEER, OTHER):
+        sockets.links.disconnect(peer)
+    assert sockets.subscriber.peers == sockets.answers.peers == lane.peers == []
+    sockets.links.reached(PEER)  # too late
+    assert lane.peers == []
+
+
+def test_whose_answers_are_heard_is_decided_before_it_is_reached(clock):
+    sockets = Sockets(tells_reached=True)
+    for peer in (PEER, OTHER):
+        sockets.links.connect(peer)
+        sockets.links.distrust(peer)
+    sockets.links.hear_answers()
+    sockets.links.trust(OTHER)
+    for peer in (PEER, OTHER):
+        sockets.links.reached(peer)
+    assert sockets.answers.peers == [OTHER]
 
 
 def test_the_lane_of_a_node_that_leaves_is_closed(sockets):

@@ -55,6 +55,79 @@ def test_a_flood_of_new_peers_is_connected_to_a_few_at_a_time():
     assert role.refused == 15 + 5
 
 
+def numbered(number: int) -> TowerBeacon:
+    return TowerBeacon(b"%032d" % number, b"tcp://127.0.0.1:%d" % (7000 + number))
+
+
+def test_few_endpoints_are_tried_at_a_time_at_which_nobody_answers():
+    role = peers(limits=Limits(unreached=3, unreached_least=2.0))
+    for number in range(5):
+        role.beacon(0.5, numbered(number))
+    assert len(role.peers) == 3
+    assert role.refused == 2
+    role.reached(numbered(0).endpoint)
+    role.reached(numbered(4).endpoint)  # which is not tried
+    assert Connect(numbered(4).endpoint) in role.beacon(0.6, numbered(4))
+    assert role.beacon(0.6, numbered(3)) == []
+
+
+def test_those_that_were_tried_for_a_while_make_room_and_those_that_were_reached_stay():
+    role = peers(limits=Limits(unreached=3, unreached_least=2.0))
+    for number in range(4):
+        role.beacon(0.5, numbered(number))
+        if number == 0:
+            role.reached(numbered(0).endpoint)
+    assert role.beacon(2.4, numbered(4)) == []
+    assert role.beacon(2.5, numbered(4))[:2] == [
+        Disconnect(numbered(1).endpoint),
+        Connect(numbered(4).endpoint),
+    ]
+    assert role.beacon(2.5, numbered(5))[0] == Disconnect(numbered(2).endpoint)
+    assert list(role.peers) == [numbered(number).address for number in (0, 3, 4, 5)]
+
+
+def test_a_peer_that_was_reached_comes_back_among_very_many_others():
+    role = peers(timeout=4.0, limits=Limits(newcomers=3, unreached=2, unreached_least=5.0, peers=100))
+    role.beacon(0.5, PEER)
+    role.reached(PEER.endpoint)
+    for second in range(1, 7):
+        for number in range(10):
+            role.beacon(second, numbered(number))
+    assert Disconnect(PEER.endpoint) in role.tick(6.0)
+    assert Connect(numbered(9).endpoint) not in role.beacon(6.0, numbered(9))
+    assert Connect(PEER.endpoint) in role.beacon(6.0, PEER)
+    moved = PEER._replace(endpoint=b"tcp://127.0.0.1:6001")
+    assert role.beacon(6.0, moved) == []
+
+
+def test_so_many_as_were_reached_come_back_at_once_and_no_more():
+    role = peers(timeout=1.0, limits=Limits(newcomers=0, peers=3))
+    for number in range(5):
+        role._join(0.0, numbered(number).endpoint)
+        role.reached(numbered(number).endpoint)
+        role._leave(numbered(number).endpoint)
+    back = [number for number in range(5) if role.beacon(1.0, numbered(number))]
+    assert back == [2, 3, 4]
+
+
+def test_an_endpoint_under_several_addresses_makes_room_as_one():
+    role = peers(limits=Limits(unreached=1, unreached_least=0.0))
+    role.beacon(0.5, PEER)
+    role.beacon(0.5, PEER._replace(address=b"D" * 32))
+    assert role.beacon(0.6, numbered(1))[:2] == [Disconnect(PEER.endpoint), Connect(numbered(1).endpoint)]
+    assert list(role.peers) == [numbered(1).address]
+
+
+def test_a_peer_that_moves_again_and_again_is_followed_as_far_as_there_is_room():
+    role = peers(limits=Limits(newcomers=3))
+    moves = [PEER._replace(endpoint=b"tcp://127.0.0.1:%d" % port) for port in range(7000, 7010)]
+    outputs = [output for move in moves for output in role.beacon(0.5, move)]
+    assert len([output for output in outputs if isinstance(output, Connect)]) == 3
+    assert role.refused == 7
+    assert role.endpoint_of(PEER.address) == moves[2].endpoint
+    assert role.beacon(1.0, moves[9]) == [Disconnect(moves[2].endpoint), Connect(moves[9].endpoint)]
+
+
 def test_a_node_does_not_connect_to_itself():
     assert peers().beacon(0.5, OWN_ECHO) == []
 

@@ -157,6 +157,7 @@ class Network:
         node.connected[endpoint] = True
         peer = self.endpoints.get(endpoint)
         if peer is not None:
+            node.peers.reached(endpoint)
             self._establish(node, peer)
 
     def disconnect(self, node: Node, endpoint: bytes) -> None:
