@@ -1,4 +1,4 @@
-"""What holds for all tests, and the fixtures of the package's own pytest plugin.
+"""Rules for all tests, and the fixtures of the package's own pytest plugin.
 
 pytest finds the plugin by itself where the package is installed; the import is for where it is not.
 """

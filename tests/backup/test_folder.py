@@ -1,4 +1,4 @@
-"""The folder of backups: what is in it, what is shared, what is damaged, and what is not a backup."""
+"""The folder of backups: its content, shared files, damage, and folders that are not backups."""
 
 from __future__ import annotations
 

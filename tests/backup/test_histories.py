@@ -1,7 +1,7 @@
 """Random histories of a log and its backups: appending, deleting, backups that are killed, damage, pruning.
 
-What holds in each: a backup is restored to what the log was when it was taken, octet by octet, or the restore
-says that it is damaged; `verify` finds exactly those that are; what a killed process leaves harms nothing.
+In each of them, a backup is restored to what the log was when it was taken, octet by octet, or the restore
+says that it is damaged; `verify` finds exactly those that are; leftovers of a killed process harm nothing.
 
 ``DAFKA_TEST_BACKUP_HISTORIES`` sets how many; a failure names its seed, and ``-k`` with it repeats it.
 """
@@ -166,7 +166,7 @@ class History:
             self._restored(self.random.choice(names))
 
     def _restored(self, name: str) -> bool:
-        """Whether a backup can be restored; what was restored is what it has to be."""
+        """Whether a backup can be restored; the restored log is compared with the model."""
         self.restores += 1
         target = str(self.folder / f"restored {self.restores}")
         try:
@@ -189,7 +189,7 @@ def test_a_backup_is_restored_to_what_was_there_or_is_told_to_be_damaged(seed: i
     history = History(seed, tmp_path)
     for _ in range(STEPS):
         history.step()
-    history.back_up()  # whatever has happened, a new one is whole
+    history.back_up()  # a new one is whole in any case
     create(history.data, history.backups, check_all=True)
     newest = history.names()[-1]
     history.expected[newest] = content_of(history.data)

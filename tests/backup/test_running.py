@@ -287,7 +287,8 @@ def test_a_restore_that_is_killed_goes_on_and_overwrites_nothing(tmp_path: Path,
 def test_files_that_a_stopping_broker_deletes_meanwhile_are_not_missed(
     tmp_path: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker that stops deletes the files of rows that are deleted, whoever reads what was before."""
+    """A broker that stops deletes the files of deleted rows, even while another process reads an earlier
+    state."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
         for topic in ("gone", "stays"):

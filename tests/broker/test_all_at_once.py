@@ -1,5 +1,5 @@
 """Members, transactions and topics that come and go, all at once, while calls are cut off, rounds fail and
-the broker restarts: what was acknowledged stays, what was aborted is never seen, and no offset goes back."""
+the broker restarts: acknowledged records stay, aborted ones are never seen, and no offset goes back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broker: what users start and stop."""
+"""Broker: the object that users start and stop."""
 
 from __future__ import annotations
 

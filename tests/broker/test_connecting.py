@@ -46,7 +46,7 @@ def test_an_address_without_a_broker_is_a_timeout_as_in_kafka_python():
     started = time.monotonic()
     with pytest.raises(KafkaTimeoutError, match=r"from \['127.0.0.1:1', 'nowhere:2'\]") as raised:
         connect(["127.0.0.1:1", "nowhere:2"], 0.2)
-    assert isinstance(raised.value.__cause__, KafkaConnectionError)  # what came of TCP
+    assert isinstance(raised.value.__cause__, KafkaConnectionError)  # the outcome of TCP
     assert 0.2 <= time.monotonic() - started < 30
 
 

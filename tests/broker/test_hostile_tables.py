@@ -106,7 +106,7 @@ def strange(chance: random.Random, known: Any, depth: int = 0) -> Any:
 
 
 def open_and_use(path: Path, place: tuple[str, str]) -> None:
-    """Whatever a broker does about a row is one of its named errors."""
+    """A broker answers every row with one of its named errors."""
     try:
         broker = Broker(path).start()
     except DamagedError as error:

@@ -1,4 +1,4 @@
-"""Errors that nobody expects: they are logged, who waits is told, and the green threads go on."""
+"""Errors that nobody expects: they are logged, waiting callers are told, and the green threads go on."""
 
 from __future__ import annotations
 

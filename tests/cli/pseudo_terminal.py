@@ -1,4 +1,4 @@
-"""A program at a terminal: what it shows there, keys that are pressed, windows that change their size."""
+"""A program at a terminal: its screen, keys that are pressed, windows that change their size."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def listening(log: Path) -> str:
 
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_broker_without_certificates_outlives_it(tmp_path: Path, times: int) -> None:
-    """`systemctl reload` sends it; what it ends is not restarted, as it counts as a clean exit."""
+    """`systemctl reload` sends it; a service ended by it is not restarted, as this counts as a clean exit."""
     with running("broker", *LOOPBACK, "--data", str(tmp_path / "data")) as daemon:
         address = address_of(daemon)
         for number in range(times):

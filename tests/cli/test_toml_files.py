@@ -1,4 +1,4 @@
-"""Settings of a broker in a file of TOML: what they become, and what is said about each mistake."""
+"""Settings of a broker in a file of TOML: their values, and the message for each mistake."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_command_line_goes_before_the_environment_and_that_before_the_file(t
 
 
 def test_every_option_of_a_broker_can_be_set_in_a_file(tmp_path: Path) -> None:
-    """Whatever the value is: none is unknown."""
+    """For any value: no name is unknown."""
     names = [str(one.parameter.name) for one in settings(COMMANDS["broker"], ("broker",))]
     for name in set(names) - {"config", "check"}:
         assert "is not a setting" not in check(tmp_path, f"[broker]\n{name} = 'x'\n").stderr, name

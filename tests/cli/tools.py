@@ -62,7 +62,7 @@ def refused(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """The same in this process, for command lines with which nothing starts."""
     done = CliRunner().invoke(main, arguments, prog_name="dafka", env=more)
     if not isinstance(done.exception, SystemExit | None):
-        raise done.exception  # what would have been a traceback
+        raise done.exception  # it would have printed a traceback
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 

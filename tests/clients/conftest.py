@@ -45,7 +45,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A broker for all tests of the run; what it logs as an error fails the run."""
+    """A broker for all tests of the run; an error in its log fails the run."""
     with running(request.param) as server:
         yield server
     assert server.name != DAFKA or server.errors == []

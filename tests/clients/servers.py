@@ -35,7 +35,7 @@ NO_SETTINGS: Mapping[str, str] = {}
 
 
 class Server:
-    """A running broker; its process ends at the end of its input. What it says of errors is in ``errors``."""
+    """A running broker; its process ends at the end of its input. Its errors are in ``errors``."""
 
     def __init__(self, name: str, command: list[str]) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""What every client writes is what every client reads."""
+"""Every client reads the records of every other client."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_without_acknowledgements(client: Client, servers: str, topic: str) -> N
     if client.name == "kcat":
         pytest.skip("kcat ends without waiting for what it has sent")
     records = plain(client)
-    client.produce(servers, topic, records)  # the partitions are ready: what is refused now would be lost
+    client.produce(servers, topic, records)  # the partitions are ready: records refused now would be lost
     client.produce(servers, topic, records, acks="0")
     until(lambda: len(client.consume(servers, topic, PARTITIONS)) >= 2 * len(records))
     read = client.consume(servers, topic, PARTITIONS)
@@ -107,7 +107,7 @@ def test_records_beyond_the_topics_limit_are_refused(client: Client, servers: st
 
 
 def test_clients_are_there() -> None:
-    """What is skipped is skipped for a reason; the Python ones come with the tests' own requirements."""
+    """Skipped clients have a reason; the Python ones come with the tests' own requirements."""
     for client in CLIENTS:
         if client.name in ("kafka-python", "confluent-kafka", "aiokafka"):
             assert available(client) is client

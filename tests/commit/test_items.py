@@ -1,4 +1,4 @@
-"""What is handed to a writer: how it is numbered, what it weighs, who is told of it, and how it splits."""
+"""Items handed to a writer: their numbers, their weight, their callbacks, and how they split."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_the_wal_is_copied_beside_the_rounds_and_once_more_when_that_has_ended(i
         bench.space.garbage_bytes = 1
         assert not bench.tidying.step()
         assert bench.tidying.copying
-        assert not bench.tidying.step()  # what is written now would be copied with the rounds waiting
+        assert not bench.tidying.step()  # writes of now would be copied with the rounds waiting
         bench.space.checkpoint_due = False
         assert bench.woken.wait(100)
         gevent.sleep(0)

@@ -1,4 +1,4 @@
-"""Rounds that fail: who is told, what is not written, and whether the writer goes on."""
+"""Rounds that fail: their callers are told, nothing of them is written, and the writer goes on or stops."""
 
 from __future__ import annotations
 

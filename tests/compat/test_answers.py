@@ -132,7 +132,7 @@ EVERY_ACL = ACLFilter(
     None, None, ACLOperation.ANY, ACLPermissionType.ANY, ResourcePattern(ResourceType.TOPIC, "t")
 )
 
-# Called one after the other by both; what changes something is said to both alike.
+# Called one after the other by both; calls that change something are made on both alike.
 ADMIN_CALLS: dict[str, Callable[[Any], Any]] = {
     "list_topics": lambda a: a.list_topics(),
     "describe_topics": lambda a: a.describe_topics(),

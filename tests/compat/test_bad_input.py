@@ -155,7 +155,7 @@ def test_send_refuses_as_kafka_pythons(
         assert str(ours) == str(theirs)
 
 
-# kafka-python sees these when it knows the topic; what it raises is read off its source.
+# kafka-python sees these when it knows the topic; its exceptions are read off its source.
 KNOWN_TOPIC_SENDS: list[tuple[str, type[Exception], str, Callable[[Any], Any]]] = [
     ("no such partition", ValueError, "Unrecognized partition 7", lambda p: p.send("t", b"v", partition=7)),
     ("negative partition", ValueError, "must be >= 0", lambda p: p.send("t", b"v", partition=-1)),

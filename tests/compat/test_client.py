@@ -1,4 +1,4 @@
-"""What the three clients have in common: finding the broker, following it, and giving it up."""
+"""The common part of the three clients: finding the broker, following it, and giving it up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How modules of ``kafka`` are found below ``compat.kafka``; what is there is in ``test_parity.py``."""
+"""How modules of ``kafka`` are found below ``compat.kafka``; ``test_parity.py`` is about their content."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Everything public in the installed kafka-python is here, with the same shape.
 
 A new release of kafka-python that adds a method, an argument, a configuration key, a module or an exception
-makes these tests say which. What differs on purpose is listed in :data:`DIFFERENCES`, each with its reason.
+makes these tests say which. Intended differences are listed in :data:`DIFFERENCES`, each with its reason.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ ADDRESS = b"0123456789ABCDEF0123456789ABCDEF"
 
 
 class PlainTower:
-    """Two bound sockets. ``beacons``: what nodes have sent, with the time of each."""
+    """Two bound sockets. ``beacons``: those of nodes, with the time of each."""
 
     def __init__(self) -> None:
         self._context = zmq.Context()

@@ -1,4 +1,4 @@
-"""The nine commands: who sends which, when, and what is in it.
+"""The nine commands: their senders, occasions and fields.
 
 Where a rule is about what a node decides, its role is asked, on a clock of the test's own; that it reaches
 another node over sockets is shown once for each command.
@@ -313,7 +313,7 @@ def test_a_store_answers_get_heads_for_each_partition_of_the_topic():
     assert role.receive(0.0, GetHeads(TOPIC, CONSUMER)) == of_hello
     assert role.receive(0.0, ConsumerHello(STORE, CONSUMER, (TOPIC,))) == of_hello
     assert role.receive(0.0, GetHeads(b"nothing", CONSUMER)) == []
-    # What these heads bring about: an earliest consumer gets the records of both.
+    # The effect of these heads: an earliest consumer gets the records of both.
     consumer = consumer_of(TOPIC)
     fetches = [output for head in of_hello for output in consumer.receive(0.1, head)]
     assert [fetch.partition for fetch in fetches] == [PARTITION, PARTITION2]

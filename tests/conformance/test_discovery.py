@@ -101,7 +101,7 @@ def test_records_come_through_a_second_subscriber():
         publisher, endpoint = tower.publisher()
         tower.until(lambda: tower.tell(ADDRESS, endpoint) or publisher.poll(20))
         heard = {received(publisher, b"")[0] for _ in range(7)}
-        # What it wants from nodes, and not the beacons that it wants from towers.
+        # Its subscriptions at nodes, without the beacons that it wants from towers.
         assert {b"\x01Mhello", b"\x01Hhello"} <= heard
         assert b"\x01B" not in heard
 

@@ -1,4 +1,4 @@
-"""Protocol Signature, Versioning, Dafka Commands: what is on the wire, in the framing of the specification.
+"""Protocol Signature, Versioning, Dafka Commands: octets on the wire, in the framing of the specification.
 
 The nodes in the field have another framing without a signature; ours read both and send either.
 """

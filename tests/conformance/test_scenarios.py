@@ -185,7 +185,8 @@ def _values(consumer: Consumer, count: int) -> list[bytes]:
 
 
 def test_a_producer_that_leaves_sends_a_last_head():
-    """Ours; the specification has nothing about it. Who has joined late asks the stores for what it tells."""
+    """Ours; the specification has nothing about it. A node that has joined late asks the stores for what it
+    tells."""
     with Tower() as tower, Peer(tower.addresses) as peer:
         with Producer("hello", tower=tower, min_stores=0, head_interval=3600.0) as producer:
             sequences: list[int] = []

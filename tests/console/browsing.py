@@ -11,7 +11,7 @@ CHROMIUM = os.environ.get("DAFKA_TEST_CHROMIUM") or shutil.which("chromium") or 
 
 ARGUMENTS = [
     "--no-sandbox",
-    "--disable-gpu",  # nobody looks: what draws in software takes most of the processor time
+    "--disable-gpu",  # nobody looks: drawing in software takes most of the processor time
     "--disable-software-rasterizer",
     "--in-process-gpu",
     "--process-per-site",  # all pages are the console's

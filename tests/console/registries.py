@@ -21,7 +21,7 @@ class FakeRegistry:
         self.schemas: dict[int, Any] = {}
         self.subjects: dict[tuple[str, int], Any] = {}
         self.asked: list[str] = []
-        self.before: Callable[[], object] = lambda: None  # what happens before each answer
+        self.before: Callable[[], object] = lambda: None  # called before each answer
         self.needs_login = False
         self.url = ""
 
@@ -70,7 +70,7 @@ def serving(tls: Any = None) -> Iterator[FakeRegistry]:
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
-            except OSError:  # who asked did not wait
+            except OSError:  # the client did not wait
                 self.close_connection = True
 
         def log_message(self, *arguments: object) -> None:

@@ -1,4 +1,4 @@
-"""Requests made from the API's own description: what it allows, what is just beside that, and nonsense.
+"""Requests made from the API's own description: allowed ones, ones just beside these, and nonsense.
 
 With DAFKA_TEST_SCHEMATHESIS=100 schemathesis makes so many for each operation.
 """
@@ -32,7 +32,7 @@ CHECKS = (  # whether what is allowed is accepted goes by what there is
 
 @pytest.fixture(scope="module")
 def client():
-    """A broker of its own: what is made up here is really done."""
+    """A broker of its own: the requests made up here are really carried out."""
     with TestBroker(console=True) as broker:
         broker.create_topic("orders", 2)
         broker.preload("orders", [("k", '{"a": 1}')] * 5)

@@ -1,4 +1,4 @@
-"""Whatever records, groups, clients, accounts and nodes are called: every page shows it as text.
+"""Hostile names of records, groups, clients, accounts and nodes: every page shows them as text.
 
 ZPER's servers refuse topics with other signs than those of Kafka's names (tests/zper).
 """

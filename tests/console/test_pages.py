@@ -1,4 +1,4 @@
-"""What people do with the pages, in a real browser."""
+"""Steps of people with the pages, in a real browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask what of a console."""
+"""The rights that requests to a console need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is a request, and how long one may take."""
+"""Valid and invalid requests, and how long one may take."""
 
 from __future__ import annotations
 
@@ -120,7 +120,8 @@ def test_a_body_that_nobody_reads_has_an_end(shared, monkeypatch, body):
     ],
 )
 def test_no_second_request_is_hidden_in_a_first_one(local, shared, head):
-    """Whatever two parsers may understand differently: no answer to the hidden request, which creates."""
+    """Requests that two parsers may understand differently: no answer to the hidden request, which
+    creates."""
     host, port = local.url.removeprefix("http://").split(":")
     name = f"t-{uuid4()}"
     body = f'{{"name": "{name}"}}'
@@ -136,7 +137,7 @@ def test_no_second_request_is_hidden_in_a_first_one(local, shared, head):
         answers = b""
         while some := one.recv(65536):
             answers += some
-    # Where what follows the head is no body it is the next request, for everybody alike.
+    # Octets behind a head without a body are the next request, for everybody alike.
     assert answers.count(b"HTTP/1.1 200") <= 1
     assert name not in shared.topics()
 

@@ -69,7 +69,7 @@ def test_a_browser_that_stops_reading_a_followed_topic_is_let_go(shared, monkeyp
             tracemalloc.stop()
             for one in slow:
                 one.close()
-    assert grown < 10 * MB * browsers, grown  # what waits for each of them, and what the broker keeps
+    assert grown < 10 * MB * browsers, grown  # octets waiting for each of them, and kept by the broker
 
 
 def counted(monkeypatch):

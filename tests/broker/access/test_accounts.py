@@ -1,4 +1,4 @@
-"""Accounts: what is kept, what is refused, and what an unknown user is answered."""
+"""Accounts: stored credentials, refused changes, and answers to unknown users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access control lists: what is kept, what is refused, and what they decide."""
+"""Access control lists: stored rules, refused changes, and decisions."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@ passes. The steps of compaction are taken by hand, so that a seed is always the 
 each step, for readers of both isolation levels:
 
 - What is read was written: with its offset, key, value and timestamp, in order, and nothing twice.
-- A reader of committed records gets none of an open or aborted transaction, and the table that the records
-  add up to is the one that was committed.
+- A reader of committed records gets no record of an open or aborted transaction, and the table that the
+  records add up to is the one that was committed.
 - A record that is missing was deleted from the front, or of an aborted transaction, or overtaken by a
-  committed record of its key, or is a tombstone that has stayed for ``delete.retention.ms``. Whatever made it
-  go was decided and older than ``min.compaction.lag.ms`` when some run of compaction began.
+  committed record of its key, or is a tombstone that has stayed for ``delete.retention.ms``. The record that
+  replaced it was decided and older than ``min.compaction.lag.ms`` when some run of compaction began.
 
 At the end all transactions are ended, and what compaction leaves is exactly the newest record of each key.
 """
@@ -180,7 +180,7 @@ class History:
             assert self.produce(content, producer).error in refused
 
     def replace_producer(self) -> None:
-        """Another instance of a producer: what the one before has left open is aborted."""
+        """Another instance of a producer: a transaction left open by the one before is aborted."""
         producer = self.chance.choice(self.producers)
         old = producer.identity
         if producer.start is not None:

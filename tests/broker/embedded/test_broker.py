@@ -1,4 +1,4 @@
-"""The broker as a whole: what is left after stop and restart, and after a kill."""
+"""The broker as a whole: its state after stop and restart, and after a kill."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ Answers = dict[TopicPartition, Any]
 def failing_after(
     client: Client, monkeypatch: pytest.MonkeyPatch, rounds: int, call: Callable[[], Answers]
 ) -> Answers:
-    """What a call answers of which only so many rounds can be written."""
+    """The answers of a call of which only so many rounds can be written."""
     log = client.core.log
     commit, left = log._storage.commit, rounds
 

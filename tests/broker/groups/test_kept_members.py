@@ -276,7 +276,7 @@ def test_a_large_group_is_written_in_pieces(life):
 
 
 class SlowDisk(Disk):
-    """Others run during each commit; what is there behind it is kept."""
+    """Others run during each commit; the state behind it is kept."""
 
     def __init__(self) -> None:
         super().__init__({GroupType.CLASSIC: CLASSIC})

@@ -1,4 +1,4 @@
-"""Many random histories of a group: whatever its members do, each partition has one owner per generation.
+"""Many random histories of a group, in each of which a partition has one owner per generation.
 
 Members join, sync, heartbeat, leave, crash and stall in any order, with a clock that jumps. The leader
 assigns as a real one: every partition to exactly one of the members it was told of. Static members restart.

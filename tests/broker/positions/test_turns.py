@@ -1,4 +1,4 @@
-"""Whatever a partition holds, measuring and reading it takes no turn of the hub of 20 ms."""
+"""Measuring and reading any partition takes no turn of the hub of 20 ms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of quotas: what is kept, what is refused, and what a folder from somebody else may hold."""
+"""The table of quotas: stored quotas, refused changes, and folders from somebody else."""
 
 from __future__ import annotations
 

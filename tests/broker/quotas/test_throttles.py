@@ -1,4 +1,4 @@
-"""Throttles: who shares what, and that names cost bounded memory."""
+"""Throttles: shared allowances, and that names cost bounded memory."""
 
 from __future__ import annotations
 

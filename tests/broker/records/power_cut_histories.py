@@ -217,7 +217,8 @@ def beginning(client: Client) -> int:
 
 
 def read_on(client: Client, reader: Reader) -> None:
-    """Read up to the end; what the broker says is lost is read again, or forgotten if nothing is there."""
+    """Read up to the end; records that the broker reports as lost are read again, or forgotten if nothing is
+    there."""
     start = beginning(client)
     for offset in [offset for offset in reader if offset < start]:
         del reader[offset]

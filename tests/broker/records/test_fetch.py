@@ -1,4 +1,4 @@
-"""Fetch: what is read, in which bounds, and waiting for more."""
+"""Fetch: the records read, their bounds, and waiting for more."""
 
 from __future__ import annotations
 

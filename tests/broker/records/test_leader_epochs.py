@@ -1,4 +1,4 @@
-"""Leader epochs: who has read records that a power cut took does not go on behind them in silence."""
+"""Leader epochs: a reader of records that a power cut took does not go on behind them in silence."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def test_one_batch_out_of_order_refuses_all_of_its_call_and_counts_none(client, 
 
 
 def together(client: Client, *contents: bytes) -> list[Produced]:
-    """What calls are answered that are under way at the same time."""
+    """The answers to calls that are under way at the same time."""
 
     def produce() -> list[Produced]:
         greens = [gevent.spawn(client.core.produce, {("t", 0): [content]}) for content in contents]
@@ -358,7 +358,7 @@ def test_the_producers_of_a_deleted_topic_are_forgotten_in_short_turns(tmp_path)
         for some in in_pieces(range(many), 1000):
             rows = {(PRODUCERS, f"{row_name(partition)}/{number}"): state for number in some}
             client.connection.hub.run(client.core._writer.put_and_wait, rows)
-    with Broker(tmp_path) as broker:  # which has read none of these rows
+    with Broker(tmp_path) as broker:  # which has not read these rows
         client = Client(broker)
         assert len(client.core.log.table(PRODUCERS)) == many
         turns = client.connection.hub.turns

@@ -1,8 +1,8 @@
 """A Kafka broker that says what a test wants: kafka-python's classes on a plain socket and threads.
 
 Each API has an answer, a function from the request to a response of kafka-python's classes, to a ``Body``,
-to raw octets that are sent as they are, to ``HANG`` (no answer) or to ``CLOSE``. What there is without a
-script: ApiVersions, Metadata of ``cluster``, and the coordinator.
+to raw octets that are sent as they are, to ``HANG`` (no answer) or to ``CLOSE``. Answered without a script:
+ApiVersions, Metadata of ``cluster``, and the coordinator.
 """
 
 from __future__ import annotations

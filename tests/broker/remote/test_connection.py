@@ -1,4 +1,4 @@
-"""One connection: pipelining, timeouts, and servers that are none."""
+"""One connection: pipelining, timeouts, and servers that do not speak Kafka's protocol."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_a_fetch_that_is_interrupted_is_taken_over_by_the_next(trio, remote_to):
 
 
 def test_nothing_found_is_an_answer_for_all_partitions_in_time(trio, remote_to, monkeypatch):
-    monkeypatch.setattr("dafka.broker.remote.fetching.FETCH_GRACE", 25.0)  # what they say is waited for
+    monkeypatch.setattr("dafka.broker.remote.fetching.FETCH_GRACE", 25.0)  # their output is waited for
     for broker in trio.brokers:
         broker.answers[FETCH] = parked
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""Groups over TCP: what a call becomes as a request, and what its answer becomes as an outcome."""
+"""Groups over TCP: calls as requests, and answers as outcomes."""
 
 from __future__ import annotations
 

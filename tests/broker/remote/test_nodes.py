@@ -1,4 +1,4 @@
-"""Connections to one broker: who shares them, and what a failure to open one means for the others."""
+"""Connections to one broker: their sharing, and the effect of a failed attempt on waiting calls."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_those_that_wait_for_a_connection_share_the_failure_to_open_it(fake, rem
     assert max(remote.hub.run(work)) < 100 * 0.5 / 2
     until(lambda: broker.connections == 1)
 
-    remote.hub.run(failing)  # who asks later brings an attempt of its own
+    remote.hub.run(failing)  # a later call makes an attempt of its own
     until(lambda: broker.connections == 2)
 
 

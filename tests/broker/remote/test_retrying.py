@@ -13,7 +13,7 @@ from dafka.broker.remote.retrying import attempts
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that were made, none of which takes time."""
+    """The pauses that were made, without taking time."""
     made: list[float] = []
     monkeypatch.setattr(retrying, "gevent", SimpleNamespace(sleep=made.append))  # others sleep meanwhile
     return made

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def own(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
-    """Of this module's logger: what other tests have left running logs, too."""
+    """Of this module's logger: threads left running by other tests log, too."""
     return [record for record in caplog.records if record.name == __name__]
 
 

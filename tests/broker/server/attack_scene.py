@@ -1,4 +1,4 @@
-"""A broker, whoever attacks it, and a bystander: what one attack does to the hub's turns and to others."""
+"""A broker, its attacker and a bystander: the effect of one attack on the hub's turns and on others."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Bystander:
 
 
 class Scene:
-    """A broker with a topic of so many partitions, and whoever attacks it."""
+    """A broker with a topic of so many partitions, and its attacker."""
 
     def __init__(self, broker: Broker, partitions: int, offsets: int, topic: str = "wide") -> None:
         self.broker = broker

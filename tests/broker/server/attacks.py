@@ -111,7 +111,7 @@ def store_joins(scene: Scene) -> Callable[[], None]:
 
 
 def open_again(scene: Scene) -> Callable[[], None]:
-    """Not the listener's clients wait for this one, but whoever else uses the process's hub."""
+    """The listener's clients do not wait for this one, but other users of the process's hub do."""
 
     def reopen() -> None:
         with copied(scene) as folder:
@@ -195,7 +195,7 @@ def scene_of(partitions: int, offsets: int) -> Iterator[Scene]:
         finally:
             gc.unfreeze()
             gc.collect()
-            gc.freeze()  # what was there before, as it was
+            gc.freeze()  # the configuration before, unchanged
 
 
 def main() -> None:

@@ -45,7 +45,7 @@ class Everything:
         return wide_requests(TOPIC, self._ids, count or self.scene.partitions, *self._which)
 
     def outcome(self, wide: Wide) -> Outcome:
-        """What comes of a request, also for a bystander."""
+        """The effects of a request, also for a bystander."""
         return measured(self.scene, lambda scene: sending_anything(scene, wide.frame))
 
     def turn(self, wide: Wide) -> float:

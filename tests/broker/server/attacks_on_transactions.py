@@ -20,7 +20,7 @@ from kafka.protocol.producer import (
 
 
 def begun_transaction(scene: Scene, name: str) -> dict[str, Any]:
-    """Who its requests come from."""
+    """The producer of its requests."""
     request = InitProducerIdRequest(
         transactional_id=name, transaction_timeout_ms=600_000, producer_id=-1, producer_epoch=-1
     )

@@ -94,7 +94,7 @@ def fetch(
 
 
 def samples(topic: str, topic_id: UUID, group: str = "group") -> list[Any]:
-    """A request of each class, none of which waits or takes the topic away."""
+    """A request of each class that neither waits nor takes the topic away."""
     return [
         *_records(topic, topic_id),
         *_groups(topic, topic_id, group),

@@ -1,7 +1,7 @@
 """Brokers at which clients have to say who they are, with the same settings: this project's and Apache Kafka.
 
-``alice`` may do everything with the topic TOPIC, ``bob`` has an account and no rights, and whoever has to say
-nothing may do everything.
+``alice`` may do everything with the topic TOPIC, ``bob`` has an account and no rights, and clients of
+listeners without login may do everything.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ RULES = "RULE:^.*CN=([a-z]+).*$/$1/L,DEFAULT"
 
 
 class Files(NamedTuple):
-    """Who signs certificates and tokens; ``strange`` are somebody else's."""
+    """The signers of certificates and tokens; ``strange`` are somebody else's."""
 
     authority: Authority
     strange: Authority

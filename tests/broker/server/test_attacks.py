@@ -23,7 +23,7 @@ from dafka.hub.hub import get_hub
 from dafka.protocol.batch import CRC_END, CRC_START, HEADER, HEADER_OCTETS, LENGTH_END, check_batch
 
 ITEMS = 300  # from 33 microseconds for each of them on
-PARTITIONS = 4000  # what was done in one turn took from 25 to 350 ms for so many
+PARTITIONS = 4000  # work done in one turn took from 25 to 350 ms for so many
 
 
 @contextmanager
@@ -41,9 +41,9 @@ def uncollected() -> Iterator[None]:
 def test_no_request_makes_a_long_turn_of_the_hub():
     slow: dict[str, Any] = dict.fromkeys(attacks.ATTACKS)
     for times in (1, 1, 1, 3):
-        # Programs beside this one slow the processor down, to a third in the worst case; what does too much
-        # in one turn does so every time. It takes three times as long for three times as many partitions,
-        # which is not so of what is done in pieces.
+        # Programs beside this one slow the processor down, to a third in the worst case; code that does too
+        # much in one turn does so every time. It takes three times as long for three times as many
+        # partitions, which is not so of what is done in pieces.
         again = long_turns(times * PARTITIONS, times * attacks.TURN, slow.keys())
         slow = {name: (slow[name], again[name]) for name in slow.keys() & again.keys()}
         if not slow:
@@ -51,11 +51,11 @@ def test_no_request_makes_a_long_turn_of_the_hub():
     assert not slow
 
 
-FIRST = "create a topic", "commit offsets", "Produce to all partitions"  # what the others find
+FIRST = "create a topic", "commit offsets", "Produce to all partitions"  # the observations of the others
 
 
 def long_turns(partitions: int, limit: float, names: Collection[str]) -> dict[str, Any]:
-    """What came of those of the named attacks that made a turn longer than this."""
+    """The results of the named attacks that made a turn longer than this."""
     slow = {}
     with attacks.scene_of(partitions, 2 * partitions) as scene:
         for name, attack in attacks.ATTACKS.items():
@@ -70,7 +70,7 @@ def long_turns(partitions: int, limit: float, names: Collection[str]) -> dict[st
 
 def test_no_api_makes_a_long_turn_of_many_items():
     slow: dict[str, Any] = {}
-    for times in (1, 1, 1, 5):  # as above: what is done in pieces takes no longer for five times as many
+    for times in (1, 1, 1, 5):  # as above: work in pieces makes no longer turns for five times as many
         again = frozenset(slow)
         wanted = again.__contains__ if again else lambda _: True
         with attacks.everything(times * ITEMS, times * ITEMS, wanted) as scene, uncollected():

@@ -26,7 +26,7 @@ from dafka.broker.server.table import BY_KEY
 from dafka.broker.topics import table as topics
 
 REQUESTS = int(os.environ.get("DAFKA_FUZZ_REQUESTS", "600"))
-GROWTH = 64 * 1024 * 1024  # octets of memory that a run may add: what the interpreter keeps for itself
+GROWTH = 64 * 1024 * 1024  # octets of memory that a run may add: kept by the interpreter for itself
 INTERESTING = [b"\0", b"\xff", b"\x7f", b"\x80", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\0\0\0"]
 
 

@@ -1,4 +1,4 @@
-"""What nobody finds in logs, errors, metrics or in what objects show of themselves: passwords and tokens."""
+"""Passwords and tokens are never in logs, errors, metrics or the text of objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listeners with TLS, beside those without: real clients of three libraries, and who is not let in."""
+"""Listeners with TLS, beside those without: real clients of three libraries, and refused connections."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ def test_too_many_handshakes_end_the_oldest(broker, authority, monkeypatch):
         clients = [opened.enter_context(socket.create_connection((host, int(port)), 100)) for _ in range(4)]
         assert clients[0].recv(1) == b""
         until(lambda: broker.discarded.get("handshakes", 0) > before)
-        assert remote(broker, ClientTls(cafile=authority.cafile))  # who is quick is let in
+        assert remote(broker, ClientTls(cafile=authority.cafile))  # a quick client is let in
         assert clients[1].recv(1) == b""
 
 

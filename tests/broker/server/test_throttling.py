@@ -193,7 +193,7 @@ def test_records_of_share_groups_count_as_all_others(brisk: Broker) -> None:
         set_quota(broker, USER, **{FETCHED: RATE})
         response = wire.ask(share_fetch(topic_id), 1)
         ((records,),) = [[one.records for one in topic.partitions] for topic in response.responses]
-        assert 11_000 < len(records) < 33_000  # what is allowed at once, and the batch that goes beyond
+        assert 11_000 < len(records) < 33_000  # the allowance of the moment, and the batch that goes beyond
         told = response.throttle_time_ms / 1000
         assert 0.3 < told <= 7
         with WireClient(broker) as other:
@@ -204,7 +204,8 @@ def test_records_of_share_groups_count_as_all_others(brisk: Broker) -> None:
 def test_topics_are_made_and_deleted_as_fast_as_is_allowed(
     broker: Broker, client: Client, wire: WireClient
 ) -> None:
-    """Of older clients, who do not know the error, all is done, and they wait afterwards."""
+    """Requests of older clients, which do not know the error, are carried out, and the clients wait
+    afterwards."""
     set_quota(broker, USER, **{MUTATED: 1.0})  # eleven at once
 
     def create(*sizes: int, version: int = 7, name: str = "t", check: bool = False) -> Any:
@@ -219,7 +220,7 @@ def test_topics_are_made_and_deleted_as_fast_as_is_allowed(
     def codes(response: Any) -> list[int]:
         return [one.error_code for one in getattr(response, "topics", None) or response.responses]
 
-    assert codes(create(0)) == [37]  # what could not be created does not count
+    assert codes(create(0)) == [37]  # topics that could not be created do not count
     beyond = create(10, 3, 4)
     assert sorted((one.name, one.error_code) for one in beyond.topics) == [("t10", 0), ("t3", 0), ("t4", 89)]
     assert 1000 < beyond.throttle_time_ms <= 2001
@@ -349,7 +350,7 @@ def test_records_of_a_client_that_goes_while_it_is_throttled_are_not_lost(
 def test_nothing_is_held_for_a_client_while_it_is_throttled(
     broker: Broker, client: Client, wire: WireClient
 ) -> None:
-    """It has begun a long request; what all connections may hold together is for the others."""
+    """It has begun a long request; the room of all connections together is for the others."""
     client.create("topic")
     set_quota(broker, USER, **{PRODUCED: 1})
     assert wire.ask(produce("topic", batch(LARGE)), 9).throttle_time_ms > 1e7

@@ -89,7 +89,7 @@ class _Items(NamedTuple):
 
 
 def _widen(struct: Any, target: Any, path: tuple[str, ...], version: int, items: _Items) -> None:
-    """Fill the list at ``path``; whatever is on the way to it and is not there is made."""
+    """Fill the list at ``path``; missing objects on the way to it are made."""
     field = struct.fields[path[0]]
     found = getattr(target, path[0])
     if not field.is_array():

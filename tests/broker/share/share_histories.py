@@ -149,7 +149,7 @@ class World:
         self._advance()
 
     def _learn(self, read_from: int, batches: list[LogBatch], acquired: Any) -> None:
-        """The offsets that the machine has seen to be no records, and the new ones that it has taken."""
+        """The offsets at which the machine has found no records, and the new ones that it has taken."""
         records = set(self.deliverable())
         end = self.partition.end
         seen = max((last for _, last, _ in acquired), default=-1)
@@ -158,7 +158,7 @@ class World:
             if offset not in records:
                 one.state = ARCHIVED
         self.end = max(self.end, end)
-        # Up to where it has looked, what is no record any more is archived.
+        # Up to where it has looked, offsets without a record any more are archived.
         looked = max(seen, *(b.last for b in batches if not b.deliver), -1) if batches else -1
         for offset in range(read_from, min(looked + 1, self.end)):
             one_of = self.model.get(offset)
@@ -264,7 +264,7 @@ class World:
     # -- storing ---------------------------------------------------------------------------------------
 
     def store(self) -> None:
-        """A round has been committed: what was acknowledged is acknowledged for good."""
+        """A round has been committed: its acknowledgements are final."""
         partition = self.partition
         ranges, partition.changed = partition.changed, []
         if len(self.rows) > 6:

@@ -1,4 +1,4 @@
-"""Tools change from where a share group reads: what it has acquired is forgotten, offsets stay in the log."""
+"""Tools change from where a share group reads: acquired records are forgotten, offsets stay in the log."""
 
 from __future__ import annotations
 

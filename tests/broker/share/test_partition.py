@@ -1,4 +1,4 @@
-"""What a share partition gives to whom, and what becomes of it."""
+"""The records that a share partition gives to members, and their further states."""
 
 from __future__ import annotations
 

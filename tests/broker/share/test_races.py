@@ -1,4 +1,4 @@
-"""What happens to a share group while something else waits: no record gets lost, none is two members'."""
+"""A share group while something else waits: no record gets lost or belongs to two members."""
 
 from __future__ import annotations
 

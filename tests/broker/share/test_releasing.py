@@ -1,4 +1,4 @@
-"""What members that have gone had acquired is given back."""
+"""Records acquired by members that have left are given back."""
 
 from __future__ import annotations
 

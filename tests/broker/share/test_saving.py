@@ -1,4 +1,4 @@
-"""How changes of a share partition are written: whoever waits, waits until they are on disk."""
+"""How changes of a share partition are written: callers wait until they are on disk."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FakeWriter:
 
 
 def partition() -> SharePartition:
-    """Whose ten records a member has acquired."""
+    """A partition with ten records, all acquired by a member."""
     machine = SharePartition(0)
     machine.acquire(0.0, "m", 0, [LogBatch(0, 9)], Terms(), records=10)
     return machine

@@ -1,4 +1,4 @@
-"""What a share group has done with is on disk when it is acknowledged."""
+"""Acknowledgements of a share group are answered when they are on disk."""
 
 from __future__ import annotations
 

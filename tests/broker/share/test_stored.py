@@ -1,4 +1,4 @@
-"""What is stored of a share partition, and what comes of it."""
+"""The stored form of a share partition, and reading it again."""
 
 from __future__ import annotations
 

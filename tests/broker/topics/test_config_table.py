@@ -1,4 +1,5 @@
-"""The configuration in effect: what is set while the broker runs, what it was started with, and defaults."""
+"""The configuration in effect: settings made while the broker runs, those it was started with, and
+defaults."""
 
 from __future__ import annotations
 

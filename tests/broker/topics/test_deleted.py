@@ -1,4 +1,4 @@
-"""What deleted topics had is remembered for as long as it can come back, and not for ever."""
+"""Remains of deleted topics are remembered for as long as they can come back, and not for ever."""
 
 from __future__ import annotations
 

@@ -79,7 +79,8 @@ def test_a_late_batch_of_an_ended_transaction_is_refused_and_leaves_none_hanging
 
 
 def test_without_raised_epochs_a_late_batch_gets_into_the_next_transaction(client):
-    """What this protocol is for: before it, nothing tells a late batch from one of the next transaction."""
+    """The purpose of this protocol: before it, nothing tells a late batch from one of the next
+    transaction."""
     client.create("t")
     producer = Producer(client)
     producer.send(b"a")

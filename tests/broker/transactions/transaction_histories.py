@@ -4,8 +4,8 @@ scripts/transactions --seeds 5000          # seeds 0 to 4999, on every core
 scripts/transactions --seed 123            # one of them again
 
 Time passes, disks fail, topics go, records are deleted while somebody reads them, the log refuses a marker,
-and brokers stop or crash. Whatever happens, readers see what the model says, and in the end every open
-transaction is over when its time is.
+and brokers stop or crash. In all cases readers see what the model says, and in the end every open transaction
+is over when its time is.
 """
 
 from __future__ import annotations

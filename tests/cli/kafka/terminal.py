@@ -52,5 +52,5 @@ class Terminal:
             env={"DAFKA_KAFKA_BOOTSTRAP_SERVER": self.servers},
         )
         if not isinstance(done.exception, SystemExit | None):
-            raise done.exception  # what would have been a traceback
+            raise done.exception  # it would have printed a traceback
         return done

@@ -187,12 +187,12 @@ class Sharing:
         return {int(number): None if error == "-" else error for number, error in parts}
 
     def close(self) -> None:
-        """Leave the group, unless it has; what is not acknowledged is released."""
+        """Leave the group, unless it has; unacknowledged records are released."""
         _ask(["share-close", self._name])
 
 
 def principals(rules: str, certificates: Iterable[str]) -> list[tuple[str, str | None]]:
-    """The names in certificates (base64), and who that is by Kafka's ``ssl.principal.mapping.rules``."""
+    """The names in certificates (base64), and their principals by Kafka's ``ssl.principal.mapping.rules``."""
     lines = [line[:-1].rsplit(" -> ", 1) for line in _ask(["principals", rules], certificates)]
     return [(name, None if who == "-" else who) for name, who in lines]
 

@@ -1,6 +1,6 @@
 """Java's client of all ages since 0.11 does with this broker what it does with Apache Kafka 4.
 
-Kafka 4 has dropped protocols from before 2.1 (KIP-896). What clients of 0.11 need of it is still there.
+Kafka 4 has dropped protocols from before 2.1 (KIP-896). The parts that clients of 0.11 need are still there.
 """
 
 from __future__ import annotations

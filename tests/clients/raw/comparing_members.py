@@ -257,7 +257,7 @@ def differences(kind: str, seed: int, length: int, theirs: Broker, ours: Broker)
         answers = [one.step(step) for one in (theirs, ours)]
         before.append(f"{step.name} {step.member} {step.odd} -> {answers[0]}"[:600])
         if any(path.endswith("error_code") and code == -1 for path, code in answers[0].items()):
-            return  # Apache Kafka has failed; what comes later may be because of it
+            return  # Apache Kafka has failed; later differences may be because of it
         if answers[0] != answers[1]:
             yield Difference(kind, seed, step, before[-12:], *answers)
             return

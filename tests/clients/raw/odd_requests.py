@@ -1,8 +1,8 @@
 """Random sequences of odd requests: every API but those of members of groups, in any version, with arguments
 that clients rarely send. The same seed makes the same sequence.
 
-What brokers give names to themselves, ids of topics and of producers, is written as a number, which
-:class:`World` replaces by what one broker has answered.
+Names that brokers give themselves, ids of topics and of producers, are written as numbers, which
+:class:`World` replaces by those of one broker's answers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Zeek's events, as the wire has them, and those that are none."""
+"""Zeek's events, as the wire has them, and messages that are not events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A consumer's configuration: what kafka-python's refuses, this one refuses."""
+"""A consumer's configuration: it refuses the same settings as kafka-python's."""
 
 from __future__ import annotations
 

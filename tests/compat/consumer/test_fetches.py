@@ -1,4 +1,4 @@
-"""Fetched batches: what is asked for, what becomes of each answer, and whose turn it is."""
+"""Fetched batches: the requests, the use of each answer, and turns of partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several consumers in one group: who reads what, and what happens when members come, go and die."""
+"""Several consumers in one group: their partitions, also when members come, go and die."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A membership as the coordinator sees it: what becomes of its answers to joins, syncs and heartbeats."""
+"""A membership as the coordinator sees it: the effect of its answers to joins, syncs and heartbeats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a poll or an iteration: what was not handed out comes again."""
+"""Ctrl-C in the middle of a poll or an iteration: records that were not handed out come again."""
 
 from __future__ import annotations
 

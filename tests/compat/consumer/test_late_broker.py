@@ -22,7 +22,7 @@ HANGING = 100.0  # seconds: a call that waits for the broker takes longer than t
 
 @contextmanager
 def in_time() -> Iterator[None]:
-    """What happens here does not wait for the broker."""
+    """Calls here do not wait for the broker."""
     began = time.monotonic()
     yield
     assert time.monotonic() - began < HANGING / 2

@@ -1,4 +1,5 @@
-"""One partition's batches: where a record goes, who encodes what is sealed, and what its futures are told."""
+"""One partition's batches: where a record goes, which thread encodes sealed batches, and the results of
+futures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A producer's configuration: what kafka-python's refuses, this one refuses."""
+"""A producer's configuration: it refuses the same settings as kafka-python's."""
 
 from __future__ import annotations
 

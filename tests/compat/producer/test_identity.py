@@ -1,4 +1,4 @@
-"""Idempotence in the producer: what is sent again is stored once, whatever is refused, lost or split."""
+"""Idempotence in the producer: repeated batches are stored once, also after refusals, losses and splits."""
 
 from __future__ import annotations
 

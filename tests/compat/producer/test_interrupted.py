@@ -1,4 +1,4 @@
-"""Whatever interrupts a program in the middle of send(): what was accepted arrives, and nothing hangs."""
+"""Interrupts in the middle of send(): accepted records arrive, and nothing hangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Transactions whose calls the broker answers with errors: what can be aborted, and what is asked again."""
+"""Transactions whose calls the broker answers with errors: those that can be aborted, and calls that are
+repeated."""
 
 from __future__ import annotations
 

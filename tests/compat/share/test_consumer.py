@@ -106,7 +106,7 @@ def test_a_loop_over_records(scene: Scene) -> None:
             break
     assert found == [("jobs", "a", 1), ("jobs", "b", 1)]
     consumer.close()
-    assert values(poll(scene.consumer())) == [b"a", b"b", b"c"]  # none of them was acknowledged
+    assert values(poll(scene.consumer())) == [b"a", b"b", b"c"]  # no record was acknowledged
 
 
 def test_each_record_goes_to_one_member_and_what_one_gives_back_to_another(scene: Scene) -> None:

@@ -192,7 +192,7 @@ def test_records_that_cannot_be_decoded_have_a_note(decoding, registry, shared, 
         48: "refers to more than",
         49: "the registry has no such schema",
         58: "it cannot be understood",
-        59: "it cannot be decoded",  # what its library does with a Timestamp fails
+        59: "it cannot be decoded",  # its library fails with a Timestamp
     }
     values = dict.fromkeys(whys, b"\xff") | {59: b"\0\x0a\2\x08\1"}
     shared.preload(topic, [framed(number, value) for number, value in values.items()])
@@ -203,7 +203,7 @@ def test_records_that_cannot_be_decoded_have_a_note(decoding, registry, shared, 
             assert why in row["value"]["note"]
         assert "/subjects/..%2F../versions/1" in registry.asked and len(registry.asked) - asked <= 70
         asked, registry.asked = len(registry.asked), registry.asked
-        assert registry.asked.count("/schemas/ids/49") == 1  # what failed is not asked for again at once
+        assert registry.asked.count("/schemas/ids/49") == 1  # a failed request is not repeated at once
 
 
 def test_many_unknown_schemas_are_not_all_asked_for(decoding, registry, shared, topic, monkeypatch):

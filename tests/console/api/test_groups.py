@@ -134,7 +134,7 @@ def test_states_of_delivery_are_counted(client, shared, is_apache, name, topic):
         if client.get("/api/cluster")["embedded"]:
             assert (found["acquired"], found["ahead"], found["end"]) == (7, 0, 10)
             assert found["deliveries"] == {"1": 8} and list(found["holders"].values()) == [7]
-        else:  # what a member holds for the first time is stored nowhere
+        else:  # records a member holds for the first time are stored nowhere
             assert (found["acquired"], found["ahead"], found["holders"]) == (None, None, {})
             assert found["deliveries"] == {"1": 1}
 

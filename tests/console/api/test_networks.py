@@ -19,7 +19,7 @@ from dafka.zper import Reader, Writer, ZperOptions
 
 @pytest.fixture(scope="module")
 def shared(embedded):
-    """What is asked for here only a broker of this process tells."""
+    """Only a broker of this process answers these requests."""
     return embedded
 
 

@@ -1,4 +1,4 @@
-"""What is heard in a mesh makes its picture."""
+"""The picture of a mesh is made of the messages heard in it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_store_falls_behind_and_catches_up(picture):
 def test_an_answer_to_get_heads_is_that_of_the_store_that_speaks_from_there(picture):
     picture.hear(Heard(1.0, GetHeads(b"", STORE), AT_STORE))
     picture.hear(Heard(1.0, DirectHead(b"me", PARTITION, TOPIC, 6), AT_STORE))
-    picture.hear(Heard(1.0, DirectHead(b"me", PARTITION, TOPIC, 8), AT_OTHER))  # who that is is not known
+    picture.hear(Heard(1.0, DirectHead(b"me", PARTITION, TOPIC, 8), AT_OTHER))  # its name is not known
     assert partition(picture)["stores"] == [{"store": STORE.decode(), "end": 7, "behind": 2}]
     assert partition(picture)["end"] == 9
 

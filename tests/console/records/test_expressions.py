@@ -1,4 +1,4 @@
-"""What a search looks for."""
+"""The expressions of a search."""
 
 from __future__ import annotations
 

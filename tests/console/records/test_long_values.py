@@ -16,7 +16,7 @@ from dafka.console.records.long_values import PIECE, contains, csv_cell, json_of
 from dafka.console.records.shown import BatchFacts, Record
 
 LARGE = 10_000_000
-TURN = 0.02  # seconds of the hub's turn: it waits for whoever holds the interpreter
+TURN = 0.02  # seconds of the hub's turn: it waits for other threads that hold the interpreter
 FACTS = BatchFacts(0, 1, 1, None, -1, -1, -1, 0, False)
 
 ODD = [

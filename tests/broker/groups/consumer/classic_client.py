@@ -19,7 +19,7 @@ OUT, JOINING, JOINED, SYNCING, STABLE = "out", "joining", "joined", "syncing", "
 
 
 class Coordinator(Protocol):
-    """What such a client calls; answers come by the functions that it gives."""
+    """The calls of such a client; answers come by the functions that it gives."""
 
     random: Random
     partitions: int
@@ -143,7 +143,7 @@ class Classic:
             told = {one.partition for one in assigned}
         given_up = self.reading - told
         self.reading = told
-        self.phase = OUT if given_up else STABLE  # what it gave up is for somebody in the next generation
+        self.phase = OUT if given_up else STABLE  # the revoked ones are for others in the next generation
 
     def _failed(self, error: Any) -> None:
         self.phase = OUT

@@ -1,4 +1,4 @@
-"""A consumer group and its clients, driven by a seed: who lags, dies, comes back, loses answers.
+"""A consumer group and its clients, driven by a seed: clients lag, die, come back and lose answers.
 
 Checked at every step: nobody reads what another member reads; a member is told to stop reading only what is
 not in its target; epochs do not go back. When it is quiet, every partition is read by one subscriber.
@@ -132,7 +132,8 @@ class World(world.World[Client]):
             client.reading = told
 
     def revoked(self, client: Client) -> set[tuple[UUID, int]]:
-        """What it is to give up, though it may have been told so in vain and it may be its own again."""
+        """Partitions that it is to give up, though it may have been told so in vain and they may be its own
+        again."""
         member = self.group.members.get(client.name)
         return set() if member is None else pairs(member.revoking)
 

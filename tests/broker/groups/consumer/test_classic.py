@@ -73,7 +73,7 @@ def test_a_member_joins_at_once_syncs_and_hears_when_there_is_more(mixed):
     joined = mixed.enter()
     assert (joined.error, joined.generation, joined.protocol, joined.leader) == (None, 2, "range", "")
     assert ConsumerProtocolAssignment.decode(mixed.sync(joined).assignment).assigned_partitions == []
-    assert mixed.beat(joined) is None  # what it lacks is still another one's
+    assert mixed.beat(joined) is None  # partitions it lacks are still another one's
     x = mixed.send("x", mixed.x.epoch)
     mixed.send("x", x.epoch, owned=mixed.owned(*mixed.numbers(x)))
     assert mixed.beat(joined) is RebalanceInProgressError

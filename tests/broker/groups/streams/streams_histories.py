@@ -1,4 +1,4 @@
-"""A Streams group and its processes, driven by a seed: who lags, dies, loses answers, comes back.
+"""A Streams group and its processes, driven by a seed: processes lag, die, lose answers and come back.
 
 Checked at every step: no task is run by two members; no process has a task in two roles; a member gives up
 only what is not in its target; epochs do not go back. When it is quiet, every task is run once and has as
@@ -161,7 +161,8 @@ class World(world.World[Client]):
         return NOTHING if member is None else self.group.target_of(member)
 
     def revoked(self, client: Client) -> Roles:
-        """What it is to give up, though it may have been told so in vain and it may be its own again."""
+        """Tasks that it is to give up, though it may have been told so in vain and they may be its own
+        again."""
         member = self.group.members.get(client.name)
         return NOTHING if member is None else member.revoking
 

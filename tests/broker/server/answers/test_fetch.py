@@ -294,7 +294,7 @@ def test_batches_in_files_are_sent_from_there(of_files, monkeypatch, offset, mos
     request = fetch("topic", offset, topic_id=topic_id(Client(of_files)), max_bytes=most)
     request.isolation_level = isolation
     with WireClient(of_files) as wire:
-        for version in reversed(VERSIONS):  # what older clients read is in memory then
+        for version in reversed(VERSIONS):  # records for older clients are in memory then
             sent.clear()
             answer = partition(wire.ask(request, version))
             whole = [bytes([letter]) * FILE_BYTES for letter in b"abc"][offset:]

@@ -1,4 +1,4 @@
-"""Delegation tokens: they are off, and whoever has not said who it is learns that it must."""
+"""Delegation tokens: they are off, and a client without a login learns that it needs one."""
 
 from __future__ import annotations
 

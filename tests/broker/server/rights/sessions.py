@@ -124,7 +124,7 @@ class Librdkafka(Session):
         errors: list[Any] = []
         try:
             self._producer.produce(self._topic, b"v", on_delivery=lambda error, _: errors.append(error))
-        except KafkaException as error:  # what it has last heard of the topic
+        except KafkaException as error:  # its last news of the topic
             self._producer.poll(0.1)
             return _refused(error.args[0])
         assert self._producer.flush(SECONDS) == 0
@@ -190,7 +190,7 @@ class Aiokafka(Session):
                     return YES
             except Exception as error:
                 return REFUSED if "TopicAuthorizationFailed" in type(error).__name__ else repr(error)
-            # What its metadata tells it before a fetch does it keeps to itself.
+            # News from its metadata, before a fetch has them, it keeps to itself.
             if self._topic in self._clients[1]._client.cluster.unauthorized_topics:
                 return REFUSED
         return "nothing"

@@ -1,4 +1,4 @@
-"""Rights over a connection: what is refused has no effect, and what is taken away counts at once."""
+"""Rights over a connection: refused requests have no effect, and revoked rights count at once."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from dafka.security.acls.terms import Acl, AclFilter, Operation, PatternType, Pe
 from dafka.security.sasl.options import ClientSasl
 
 SCENE = (
-    ("before anything is allowed", (), REFUSED, None),  # who may not even see a topic waits for it
+    ("before anything is allowed", (), REFUSED, None),  # a client that may not even see a topic waits for it
     ("with the right to write", (Operation.WRITE,), YES, None),
     ("with both", (Operation.WRITE, Operation.READ), YES, YES),
     ("with the right to read alone", (Operation.READ,), REFUSED, None),
