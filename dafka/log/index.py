@@ -7,7 +7,9 @@ rise, so a running maximum is kept with them: the first chunk whose running maxi
 first chunk with a record of that time or later.
 
 Of a partition with many chunks the greater part is *sealed* (:mod:`dafka.log.sealed`): it stays on the disk
-until somebody wants it. The array then has the chunks before it and those behind it.
+until somebody wants it. The array then has the chunks before it and those behind it. Between them may be rows
+of chunks that were sealed since: taking them out moves all behind them, which takes milliseconds where the
+partition is one of a million chunks that an older version wrote, so many are taken out together.
 """
 
 from __future__ import annotations
@@ -18,48 +20,26 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain
 from operator import le, lt
-from typing import overload
 
 from dafka.log.chunk import KIND_NAMES, ChunkKey, unpack_keys
+from dafka.log.columns import Column
 from dafka.log.limits import BLOCK_CHUNKS
 from dafka.log.sealed import BlockKey, Find, Load, SealedChunks
 
 _SOME = 1024  # sizes that are summed up at a time
+_MOVED = 4096  # rows that may be moved each time that a block is sealed
 
 _FIRST, _NEXT, _BASE, _END, _TIME, _PEAK, _SIZE = range(7)  # the columns; the peak is the running maximum
 _WIDTH = 7
 
 
-class _Column(Sequence[int]):
-    """One number of each chunk."""
-
-    __slots__ = ("_column", "_index")
-
-    def __init__(self, index: ChunkIndex, column: int) -> None:
-        self._index = index
-        self._column = column
-
-    def __len__(self) -> int:
-        return len(self._index)
-
-    @overload
-    def __getitem__(self, position: int) -> int: ...
-    @overload
-    def __getitem__(self, position: slice) -> Sequence[int]: ...
-    def __getitem__(self, position: int | slice) -> int | Sequence[int]:
-        if isinstance(position, slice):
-            return self._index.numbers(*position.indices(len(self)), self._column)
-        if position < 0:
-            position += len(self)
-        if position < 0:
-            raise IndexError(f"position {position} of {len(self)}")
-        return self._index.number_at(position, self._column)
-
-
 class ChunkIndex:
     """The chunks of partition ``number``, first to last."""
 
-    __slots__ = ("_at", "_rows", "_sealed", "bytes", "floor_offset", "floor_sequence", "kind", "number")
+    __slots__ = (
+        *("_at", "_dead", "_rows", "_sealed"),
+        *("bytes", "floor_offset", "floor_sequence", "kind", "number"),
+    )
 
     def __init__(self, number: int = -1) -> None:
         self.number = number
@@ -70,9 +50,11 @@ class ChunkIndex:
         self._rows = array("q")
         self._sealed: SealedChunks | None = None  # not empty, and there is a chunk behind it
         self._at = 0  # where in the array it belongs
+        self._dead = 0  # rows there that are to be taken out
 
     def __len__(self) -> int:
-        return len(self._rows) // _WIDTH + (0 if self._sealed is None else self._sealed.chunks)
+        sealed = self._sealed
+        return len(self._rows) // _WIDTH + (0 if sealed is None else sealed.chunks - self._dead)
 
     def __getitem__(self, position: int) -> ChunkKey:
         if not 0 <= position < len(self):
@@ -103,27 +85,27 @@ class ChunkIndex:
     @property
     def firsts(self) -> Sequence[int]:
         """First sequence of each chunk."""
-        return _Column(self, _FIRST)
+        return Column(self, _FIRST)
 
     @property
     def nexts(self) -> Sequence[int]:
         """The sequence behind the last one of each chunk."""
-        return _Column(self, _NEXT)
+        return Column(self, _NEXT)
 
     @property
     def ends(self) -> Sequence[int]:
         """The offset behind the last one of each chunk."""
-        return _Column(self, _END)
+        return Column(self, _END)
 
     @property
     def sizes(self) -> Sequence[int]:
         """Size of each chunk's value in bytes."""
-        return _Column(self, _SIZE)
+        return Column(self, _SIZE)
 
     @property
     def times(self) -> Sequence[int]:
         """Largest timestamp of each chunk in ms."""
-        return _Column(self, _TIME)
+        return Column(self, _TIME)
 
     @property
     def largest_timestamp(self) -> int:
@@ -173,8 +155,8 @@ class ChunkIndex:
         size = sum(rows[start * _WIDTH + _SIZE : min(end, at) * _WIDTH : _WIDTH])
         if start < behind and end > at:
             size += sealed.size_between(max(start - at, 0), min(end, behind) - at)
-        first, last = max(start, behind) - len(sealed), end - len(sealed)
-        return size + sum(rows[first * _WIDTH + _SIZE : max(last, 0) * _WIDTH : _WIDTH])
+        first, last = self._place(max(start, behind)), self._place(max(end, behind))
+        return size + sum(rows[first + _SIZE : last : _WIDTH])
 
     def extend(self, keys: Iterable[ChunkKey]) -> None:
         """Add chunks behind the last one. Raises ValueError if one does not come after the one before."""
@@ -286,7 +268,10 @@ class ChunkIndex:
         if self._sealed is None:
             self._sealed, self._at = SealedChunks(self.number, self.kind, load), start
         self._sealed.extend([block], before)
-        del self._rows[place : place + block.chunks * _WIDTH]
+        self._dead += block.chunks
+        rows = len(self._rows) // _WIDTH
+        if rows - self._dead <= _MOVED or 2 * self._dead >= rows:
+            self._bury()
 
     def attach(self, blocks: Sequence[BlockKey], load: Load) -> None:
         """Add sealed chunks behind the last one. Raises ValueError if they do not come after it, or each
@@ -319,9 +304,11 @@ class ChunkIndex:
 
     def take_sealed(self) -> list[BlockKey]:
         """Forget the chunks that are sealed; their blocks."""
-        sealed, self._sealed = self._sealed, None
+        sealed = self._sealed
         if sealed is None:
             return []
+        self._bury()
+        self._sealed = None
         self.bytes -= sealed.size
         return sealed.keys()
 
@@ -344,7 +331,7 @@ class ChunkIndex:
         if sealed is not None and position >= at:
             if position < at + sealed.chunks:
                 return sealed.row(position - at)[column]
-            position -= sealed.chunks
+            position += self._dead - sealed.chunks
         return self._rows[position * _WIDTH + column]
 
     def numbers(self, start: int, stop: int, step: int, column: int) -> Sequence[int]:
@@ -363,7 +350,7 @@ class ChunkIndex:
     def _last(self) -> tuple[int, int, int] | None:
         """(next sequence, next offset, running maximum) behind the last chunk; None if there is none."""
         rows, sealed = self._rows, self._sealed
-        if sealed is not None and len(rows) == self._at * _WIDTH:
+        if sealed is not None and len(rows) == (self._at + self._dead) * _WIDTH:
             return sealed.last
         return (rows[_NEXT - _WIDTH], rows[_END - _WIDTH], rows[_PEAK - _WIDTH]) if rows else None
 
@@ -377,8 +364,13 @@ class ChunkIndex:
     def _place(self, position: int) -> int:
         """Where the numbers of a chunk begin that is not sealed."""
         if self._sealed is not None and position >= self._at:
-            position -= len(self._sealed)
+            position += self._dead - len(self._sealed)
         return position * _WIDTH
+
+    def _bury(self) -> None:
+        """Take out the rows of sealed chunks."""
+        del self._rows[self._at * _WIDTH : (self._at + self._dead) * _WIDTH]
+        self._dead = 0
 
     def _search(self, column: int, number: int, find: Find) -> int:
         """The position that ``find`` says in a column that never falls."""
@@ -392,7 +384,8 @@ class ChunkIndex:
         position = sealed.search(column, number, find)
         if position < len(sealed):
             return at + position
-        return len(sealed) + find(memoryview(self._rows)[column::_WIDTH], number, at)
+        found = find(memoryview(self._rows)[column::_WIDTH], number, at + self._dead)
+        return len(sealed) - self._dead + found
 
     def _unseal(self, end: int) -> list[bytes]:
         """Have all chunks in memory of the blocks that have one before position ``end``; their keys."""
@@ -400,6 +393,7 @@ class ChunkIndex:
         if sealed is None or end <= at:
             return []
         rows, keys = sealed.take(end - at)
+        self._bury()
         self._rows[at * _WIDTH : at * _WIDTH] = rows
         self._at = at + len(rows) // _WIDTH
         if not sealed:
@@ -435,7 +429,7 @@ class ChunkIndex:
             peak = sealed.find_peaks(peak)
             if peak == before:
                 return
-            place = at * _WIDTH
+            place = (at + self._dead) * _WIDTH
         self._peaks_from(place, len(rows), place if start <= at else self._place(end), peak)
 
     def _peaks_from(self, place: int, stop: int, forced: int, peak: int | None) -> tuple[int | None, bool]:
