@@ -1,9 +1,9 @@
 """Programs in Python as processes that need not import first, for tests that start many.
 
 Starting an interpreter and importing a broker takes half a second of processor time, and forking a process
-that has done so a few milliseconds. ``Popen`` is ``subprocess.Popen``: what it starts is a child of this
-process, with arguments, environment, folder, standard streams, signals and exit code of its own. Tests of
-starting itself (what is imported, and when) take ``subprocess``.
+that has done so a few milliseconds. ``Popen`` is ``subprocess.Popen``: it starts a child of this process,
+with arguments, environment, folder, standard streams, signals and exit code of its own. Tests of starting
+itself (what is imported, and when) take ``subprocess``.
 
     with forking.Popen([sys.executable, "-m", "dafka.cli", "tower"], stdout=subprocess.PIPE) as process:
         ...
@@ -124,7 +124,7 @@ def _forked(request: dict[str, Any], streams: list[int]) -> int:
             socket.send_fds(server, [len(content).to_bytes(8, "big")], streams)
             server.sendall(content)
             number = server.recv(8, socket.MSG_WAITALL)
-            ended = server.recv(1)  # what stood between the program and us
+            ended = server.recv(1)  # the processes between the program and us
             if not ended:
                 raise ChildProcessError(
                     "the process that forks has gone; its last words are on standard error"

@@ -1,4 +1,4 @@
-"""The process that forks programs: what ``forking`` starts, with the number of a connected socket."""
+"""The process that forks programs. ``forking`` starts it, with the number of a connected socket."""
 
 from __future__ import annotations
 

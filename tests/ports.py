@@ -1,8 +1,8 @@
 """Ports for what has to know them before it listens, or listens at them again; and an address without strays.
 
-Sockets that reconnect go on for a while when what they are connected to has gone, and the system gives its
-port to whoever asks next. At LOOPBACK, which is this machine like 127.0.0.1, nobody looks for anything that
-another test has closed: no stray is counted there, or taken for who a test waits for.
+Sockets that reconnect go on for a while when their server has gone, and the system gives its port to the next
+program. At LOOPBACK, which is this machine like 127.0.0.1, nobody looks for anything that another test has
+closed: no stray is counted there, or taken for the client that a test waits for.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def until(condition: Callable[[], T], what: object = "", seconds: float = SECOND
 def takes_less(seconds: float, action: Callable[[], object], attempts: int = 8) -> bool:
     """Whether one of some attempts takes less than this.
 
-    What waits for a time that it should not wait for does so each time; a busy machine holds up a few.
+    Code that waits for a time that it should not wait for does so each time; a busy machine holds up a few.
     """
     for _ in range(attempts):
         began = time.monotonic()
@@ -73,8 +73,8 @@ def short_turns() -> Iterator[None]:
 def each_time(test: Test) -> Test:
     """A test of the hub's turns that fails if a turn is long in each of four attempts.
 
-    What is done in one turn is done so each time, and takes hundreds of milliseconds. Programs beside this
-    one slow the processor down, to a third in the worst case: the last attempts allow for that.
+    Code that does much in one turn does so each time, and takes hundreds of milliseconds. Programs beside
+    this one slow the processor down, to a third in the worst case: the last attempts allow for that.
     """
 
     @functools.wraps(test)

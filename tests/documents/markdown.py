@@ -17,7 +17,7 @@ A comment in front of a code block says how the block is run, where that is not 
     <!-- step in Java -->               with Kafka's own tools, where they can be had
     <!-- step in Spark -->              in the session of tests/spark
     <!-- kept as app.py -->             not run, but there for the other blocks of the document
-    <!-- before: CODE -->               run in front of the block; what a reader has of his own
+    <!-- before: CODE --> run in front of the block; the reader's own files and settings
 
 Several may stand in front of one block.
 """

@@ -42,7 +42,7 @@ ZPER_COMMANDS = {
     "relay": "relay",
     "nodes": "controller",
 }
-OPTIONAL = ("kcat",)  # what only some machines have
+OPTIONAL = ("kcat",)  # programs that only some machines have
 OPTIONAL_MODULES = {  # and what blocks that import it need
     "celery": ("celery",),
     "confluent_kafka.schema_registry.avro": ("confluent_kafka.schema_registry", "fastavro"),

@@ -95,7 +95,7 @@ def test_commands_have_the_options_that_are_named(document: Path):
 
 
 def unknown(call: str) -> list[str]:
-    """Words of a call of ``dafka`` that are no command and no option."""
+    """Words of a call of ``dafka`` that are neither a command nor an option."""
     words = shlex.split(re.split(r" {3,}|[|;<>]", call)[0], comments=True)[1:]
     command: click.Command = main
     context = click.Context(command)

@@ -54,7 +54,7 @@ class Walk:
         path.chmod(0o755)
 
     def step(self, block: Block) -> str:
-        """Run a step; what it has printed. Raises AssertionError if it fails."""
+        """Run a step and return its output. Raises AssertionError if it fails."""
         until = block.told("step that stays until")
         if block.language == "python":
             (self.folder / "step.py").write_text(self.here(block.text))

@@ -10,7 +10,7 @@ from dafka.hub.changes import Changes
 
 
 class Shelf:
-    """Places that green threads wait for; whoever takes one gives another one free."""
+    """Places that green threads wait for; a thread that takes one frees another one."""
 
     def __init__(self) -> None:
         self.changes = Changes()

@@ -119,7 +119,7 @@ def test_a_client_keeps_a_broker_that_nobody_else_has() -> None:
 
 
 def test_a_broker_that_was_stopped_or_never_started_is_dropped_without_a_word() -> None:
-    gc.collect()  # what earlier tests dropped is not this test's
+    gc.collect()  # objects dropped by earlier tests are not this test's
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ResourceWarning)
         Broker()

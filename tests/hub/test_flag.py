@@ -1,4 +1,4 @@
-"""A flag: who waits for it hears of it, or goes on when the time is over."""
+"""A flag: its waiters are woken, or go on when the time is over."""
 
 from __future__ import annotations
 

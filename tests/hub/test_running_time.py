@@ -17,7 +17,7 @@ from dafka.hub.worker import Worker
 
 @pytest.fixture(autouse=True)
 def _no_collections() -> Iterator[None]:
-    """They take long in a process of tests, and are in the time of whoever runs then."""
+    """They take long in a process of tests, and are in the time of the code that runs then."""
     gc.collect()
     gc.disable()
     yield

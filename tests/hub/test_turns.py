@@ -23,7 +23,7 @@ def burn(seconds: float) -> None:
 def gauged(function, *args) -> tuple[float, float]:
     """The longest turn of the hub, by the clock and in processor time, while ``function`` runs there."""
     hub = get_hub()
-    hub.run(gevent.sleep, 0.01)  # what is under way is over
+    hub.run(gevent.sleep, 0.01)  # turns under way are over
     hub.turns.reset()
     hub.run(function, *args)
     hub.run(gevent.sleep, 0.01)

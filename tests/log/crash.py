@@ -51,7 +51,7 @@ def start(
 def write_and_kill(
     folder: Path, seed: int, durability: str, program: str = writer.__file__
 ) -> dict[str, Any]:
-    """Run the writer for a random number of rounds and kill it; what it said last."""
+    """Run the writer for a random number of rounds and kill it; returns its last line."""
     choice = random.Random(seed)
     child = start(folder, seed, durability, program)
     assert child.stdout is not None

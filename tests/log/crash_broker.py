@@ -42,7 +42,7 @@ def check(folder: Path, said: dict[str, Any]) -> Survived:
             committed = groups[topic, partition].offset if (topic, partition) in groups else 0
             least = said["committed"][number]
             expect(least <= committed <= end, f"{place}: {committed} is committed, {least} was said")
-            # Retention goes on in this broker, too: what is read may begin later than it did.
+            # Retention goes on in this broker, too: records read may begin later than they did.
             found = read(call, topic, partition, end)
             records += len(found)
             if topic == PLAIN:

@@ -3,9 +3,9 @@
     python killed_broker.py FOLDER SEED DURABILITY
 
 Retention, compaction, transactions, deleted records, deleted topics and positions that are looked at go on
-meanwhile. Every record says its partition and its offset (those of transactions: how they end), so that
-whoever reopens the folder can tell whether each is there once, whole and in order. One line of JSON on
-standard output for each step.
+meanwhile. Every record says its partition and its offset (those of transactions: how they end), so that a
+reader of the folder can tell whether each is there once, whole and in order. One line of JSON on standard
+output for each step.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python killed_writer.py FOLDER SEED DURABILITY
 
-Every message says its partition and its sequence, so that whoever reopens the log can tell whether each is
-there once, whole and in order. Besides appending it trims, compacts, deletes a partition and begins it anew,
-copies the WAL and gives space back. One line of JSON on standard output for each acknowledged round.
+Every message says its partition and its sequence, so that a reader of the log can tell whether each is there
+once, whole and in order. Besides appending it trims, compacts, deletes a partition and begins it anew, copies
+the WAL and gives space back. One line of JSON on standard output for each acknowledged round.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Transactions on a compacted topic of a broker that is killed: what is written there, and what must be left.
+"""Transactions on a compacted topic of a broker that is killed: the records written, and those that must be
+left.
 
 Two transactional producers write to the same few keys at the same time. Each transaction knows from its first
 record how it will end, and its records say so: a reader of committed records sees none that is to be aborted,

@@ -2,7 +2,7 @@
 
     python tests/log/make_layout.py
 
-Run it once for each layout, before its release; what it makes stays. ``test_upgrade`` opens them all.
+Run it once for each layout, before its release; its folder stays. ``test_upgrade`` opens them all.
 """
 
 from __future__ import annotations

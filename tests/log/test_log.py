@@ -1,4 +1,4 @@
-"""What a log promises to whoever writes to it and reads from it."""
+"""The promises of a log to its writers and readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is done to a log in whatever order, it holds what a few dicts and lists would hold."""
+"""After random operations a log holds the same as a few dicts and lists."""
 
 from __future__ import annotations
 

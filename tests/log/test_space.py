@@ -37,7 +37,7 @@ def test_trimmed_values_are_deleted_from_the_disk_in_small_rounds(folder: Path) 
         rows = len(chunk_rows(folder))
         log.write([], collect_bytes=1_000_000)
         assert rows - 11 <= len(chunk_rows(folder)) < rows
-    with Log(folder) as log:  # what is left to do is found again
+    with Log(folder) as log:  # the rest of the work is found again
         assert log.space.garbage_bytes > 4_000_000
         log.space.tidy()
         assert log.space.garbage_bytes == 0

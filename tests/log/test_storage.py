@@ -56,7 +56,7 @@ def test_rows_that_never_expire_are_in_no_index_of_expiry(folder: Path) -> None:
 
 
 def test_no_log_is_a_program_s_business_after_its_death(folder: Path) -> None:
-    """The files left behind by a process that never closed are no obstacle."""
+    """The files left behind by a process that never closed do not matter."""
     program = f"""if True:
         import os
         from dafka.log import Log

@@ -96,7 +96,7 @@ def test_a_file_that_was_changed_is_checked_again(stored):
     octets = bytearray(path.read_bytes())
     octets[-100] ^= 1
     path.write_bytes(octets)
-    os.utime(path, ns=(1, 1))  # whatever the clock of the file system has
+    os.utime(path, ns=(1, 1))  # independent of the file system's clock
     with pytest.raises(DamagedError, match="sequences 0 to 7"):
         log.read_stored(partition, 0, end=EVERYTHING, max_bytes=EVERYTHING)
     assert read(log, partition, read_header(contents[8]).base_offset)[2] == 2

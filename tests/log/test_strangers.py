@@ -1,4 +1,4 @@
-"""Opening somebody else's folder runs none of their code and touches no file outside of it."""
+"""Opening somebody else's folder runs no code of theirs and touches no file outside of it."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_pickled_values_are_reported_as_damage_with_their_place(
     if way is pickled_key:
         assert len(seen.damages) == 1
         assert "raw=0" in seen.damages[0][0]
-        assert seen.messages == 2  # what is good beside it was looked at
+        assert seen.messages == 2  # the good rows beside it were looked at
         with pytest.raises(DamagedError, match="raw=0"):
             Log(filled)
     else:

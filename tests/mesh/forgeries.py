@@ -31,8 +31,8 @@ class Forgery(NamedTuple):
     """A message under an address.
 
     ``says(to, address, store)``: to the node ``to``, as if it came from ``address``, or the store ``store``.
-    ``node``, ``store``: whether a node on the list that is no store, or one that is, can say it under another
-    node's address.
+    ``node``, ``store``: whether a node on the list, without or with the role of a store, can say it under
+    another node's address.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """A peer of the mesh written with plain pyzmq and nothing of Dafka's but the protocol.
 
-It stands where a C node would: it beacons, connects to whom the tower names, is subscribed to
-everything, and says what a test has it say.
+It stands where a C node would: it beacons, connects to the nodes that the tower names, is subscribed to
+everything, and sends what a test tells it to.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Peer:
             self.pump(0.02)
 
     def receive(self, kind: type, seconds: float = 120.0) -> Command:
-        """The next command of this kind; what comes before it is left for later calls."""
+        """The next command of this kind; commands before it are left for later calls."""
         self.until(lambda: any(isinstance(command, kind) for command in self.heard), seconds)
         found = next(command for command in self.heard if isinstance(command, kind))
         self.heard.remove(found)

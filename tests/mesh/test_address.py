@@ -1,4 +1,4 @@
-"""Addresses and topics as users write them: what is taken, and how the rest is refused."""
+"""Addresses and topics as users write them: the valid ones, and how others are refused."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="
 
 INVENTED = int(os.environ.get("DAFKA_TEST_INVENTED_PEERS", "3000"))
 SUBSCRIPTIONS = 3000
-GROWTH = 64e6  # octets: what all of it may leave behind
+GROWTH = 64e6  # octets: all of it may leave so much behind
 
 
 @pytest.fixture

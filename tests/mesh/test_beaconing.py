@@ -1,4 +1,4 @@
-"""Beaconing: what a node says to its towers, and which of the peers that these name it connects to."""
+"""Beaconing: the beacons of a node to its towers, and which of the peers that these name it connects to."""
 
 from __future__ import annotations
 

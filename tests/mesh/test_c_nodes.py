@@ -1,8 +1,8 @@
 """C nodes and nodes of this project in one mesh, in every mix; consumers and stores are killed.
 
-For those who have built libdafka: DAFKA_TEST_LIBDAFKA is the folder with its programs. What a C producer
-answers to a FETCH has the contents of other records, which C nodes take. So a store is killed only where the
-producer is ours, and a C consumer too.
+For those who have built libdafka: DAFKA_TEST_LIBDAFKA is the folder with its programs. The answers of a C
+producer to a FETCH have the contents of other records, which C nodes take. So a store is killed only where
+the producer is ours, and a C consumer too.
 """
 
 from __future__ import annotations

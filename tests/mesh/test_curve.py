@@ -1,4 +1,4 @@
-"""A mesh of nodes that know each other by their keys: who is in it, who is not, and who is no longer."""
+"""A mesh of nodes that know each other by their keys: members, strangers, and nodes taken off the list."""
 
 from __future__ import annotations
 

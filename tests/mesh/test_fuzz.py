@@ -35,7 +35,7 @@ IDS = [b"M", b"H", b"F", b"G", b"D", b"E", b"W", b"L", b"K", b"T", b"C", b"N"]
 
 
 class Attacker:
-    """Sockets of no node: what they send is up to the test."""
+    """Sockets without a node: the test decides what they send."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

@@ -147,7 +147,7 @@ def test_a_store_does_not_say_where_a_partition_ends_while_its_records_wait_for_
         peer.send(Claim(PARTITION, numbers, TOPIC, 0, numbering=True))
         assert peer.receive(End).recipient == numbers
 
-        def go_on() -> None:  # at once: what waits for room must not come in front of what is stalled
+        def go_on() -> None:  # at once: records waiting for room must not come in front of stalled ones
             node.writer.append = append
             for call in stalled:
                 call()

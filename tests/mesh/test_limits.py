@@ -1,4 +1,4 @@
-"""No queue and no table of a node grows without bound, whoever is slow, gone or hostile."""
+"""No queue and no table of a node grows without bound while others are slow, gone or hostile."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def test_an_observer_nobody_reads_keeps_the_newest(monkeypatch):
             producer.flush(100)
         until(lambda: observer.discarded.get("observer-queue"))
         until(lambda: not observer._node.endpoint._local)
-        get_hub().run(lambda: None)  # what was taken from that queue has been handed on
+        get_hub().run(lambda: None)  # items taken from that queue have been handed on
         kept = observer.poll(1.0)
         assert 0 < len(kept) <= 10
         assert int(kept[-1][1].contents[-1]) == 49

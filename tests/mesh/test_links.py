@@ -13,7 +13,7 @@ PEER, OTHER = "tcp://127.0.0.1:1001", "tcp://127.0.0.1:1002"
 
 
 class Connections:
-    """A socket or a lane: what it is connected to, each as often as it was."""
+    """A socket or a lane: its connections, each as often as it was made."""
 
     def __init__(self, peers: Any = ()) -> None:
         self.peers: list[str] = list(peers)

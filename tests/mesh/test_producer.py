@@ -1,4 +1,4 @@
-"""A producer of raw records as its user has it: what it takes, what it waits for, and how it ends."""
+"""A producer of raw records as its user has it: its input, its waits, and how it ends."""
 
 from __future__ import annotations
 

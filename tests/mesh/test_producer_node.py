@@ -1,4 +1,4 @@
-"""The hub's side of a producer: runs of bounded size, and who waits is told when it cannot go on."""
+"""The hub's side of a producer: runs of bounded size, and waiting callers are told when it cannot go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes: who hears a message, who is told of a HELLO's subscribers, and what is left when a node leaves."""
+"""Routes: the receivers of a message, news of a HELLO's subscribers, and the state after a node has left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs as octets: what libzmq's frames of the same messages would be."""
+"""Runs as octets: the same as libzmq's frames of the same messages."""
 
 from __future__ import annotations
 

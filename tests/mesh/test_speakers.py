@@ -63,7 +63,7 @@ class Voice:
 
 
 class Mesh(NamedTuple):
-    """A tower, who listens to everything, and who speaks; ``other``: the address of a silent node."""
+    """A tower, a listener to everything, and a speaker; ``other``: the address of a silent node."""
 
     folder: Path
     tower: Tower
@@ -74,7 +74,7 @@ class Mesh(NamedTuple):
     store: Voice
 
     def hears(self, speak: Callable[[], object], message: Run | Command) -> bool:
-        """Whether the victim hears a message, or drops it because of who has said it."""
+        """Whether the victim hears a message, or drops it because of its sender."""
         self.victim.poll(0.0)
         dropped = self.victim.discarded.get(CAUSE, 0)
         heard: list[object] = []

@@ -23,7 +23,7 @@ def role() -> Role:
 
 @pytest.fixture
 def said(role, caplog):
-    """Let a time come; what the log says then."""
+    """Let a time come; returns the lines of the log."""
     watch = Watch("the store", role)
 
     def at(now: float) -> list[str]:

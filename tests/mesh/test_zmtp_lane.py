@@ -1,6 +1,6 @@
-"""A lane on our own sockets: what several peers send waits side by side, in the kernel's buffers.
+"""A lane on our own sockets: messages of several peers wait side by side, in the kernel's buffers.
 
-What it has in common with libzmq's is in test_lane.py.
+Tests for libzmq's lanes as well are in test_lane.py.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def test_one_that_waits_reads_no_further(lane, peers, user):
     record = b"x" * 10_000
     one = peers[0]
     one.socket.setsockopt(zmq.SNDHWM, 100)
-    for _ in range(3000):  # what finds no room at the sender is dropped there
+    for _ in range(3000):  # messages without room at the sender are dropped there
         one.socket.send_multipart([b"Mhello\0\x01\x20" + b"A" * 32 + b"\x05hello" + bytes(8), record])
     until(lambda: is_behind(lane))
     held = lane._subscriber.metrics()["received_octets"]

@@ -1,4 +1,4 @@
-"""Credit: what may be sent, what waits, and who is told when there is room."""
+"""Credit: messages that may be sent, messages that wait, and news of room."""
 
 from __future__ import annotations
 

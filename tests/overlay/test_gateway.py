@@ -26,7 +26,7 @@ PLAIN = encode(Count(7))
 
 
 def overlay(*names: str, libbroker: str = "", plain: str = "", links: str, **filters: str) -> Wiring:
-    """Links that are all up, and everybody speaks for whom it has to."""
+    """Links that are all up, and all speakers are found."""
     wiring = Wiring(*names, libbroker=libbroker, plain=plain)
     subscribe(wiring, **filters)
     wiring.connect(*links.split(", "))
@@ -40,7 +40,7 @@ def subscribe(wiring: Wiring, **filters: str) -> None:
 
 
 def publish(wiring: Wiring, name: str, topic: bytes = b"/t", payload: bytes = EVENT) -> list[str]:
-    """Who gets it, in alphabetical order, each time."""
+    """The receivers, in alphabetical order, each time."""
     before = len(wiring.got)
     wiring.carry(name, wiring[name].publish(topic, payload))
     return sorted(one for one, *_ in wiring.got[before:])

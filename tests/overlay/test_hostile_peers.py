@@ -40,7 +40,7 @@ def subscriptions(draw):
     path = draw(st.lists(IDS, min_size=1, max_size=4, unique=True))
     path = path if draw(st.booleans()) else [*[hop for hop in path if hop != identity("x")], identity("x")]
     times = [draw(TIMES) for _ in path]
-    # Not newer than what is true: what a peer says about others' filters is believed.
+    # Not newer than the truth: the word of a peer about others' filters is believed.
     leaves = draw(st.dictionaries(IDS, st.builds(Leaf, IDS, PREFIXES, st.lists(IDS, max_size=2).map(tuple))))
     listed = tuple([leaf._replace(id=one) for one, leaf in leaves.items()])
     return Subscription(tuple(path), tuple(times), draw(st.sampled_from([0, 1, 99])), draw(PREFIXES), listed)
@@ -71,7 +71,7 @@ WORDS = st.one_of(
 
 
 def town() -> Wiring:
-    """x is the liar: what it says is made up, what it hears is lost. b has another way to a."""
+    """x is the liar: its messages are made up, and messages to it are lost. b has another way to a."""
     wiring = Wiring("a", "b", "x").connect("a b", "x a")
     wiring.carry("a", wiring["a"].subscribe([b"/t"]))
     wiring.carry("b", wiring["b"].subscribe([b"/t"]))
@@ -107,7 +107,7 @@ NO_VALUES = [b"", b"\xff", b"\x05\x02x", encode(("x", 1))[:-1], encode(1) + b"\x
 
 @pytest.mark.parametrize("size", [0, CHECKED_OCTETS + 1])
 def test_malformed_values_go_no_further_than_the_first_node(size):
-    """x, b and a in a chain; whatever x sends for a, and for b and a."""
+    """x, b and a in a chain; messages of x for a, and for b and a."""
     wiring = Wiring("a", "b", "x").connect("a b", "x b")
     wiring.carry("a", wiring["a"].subscribe([b"/t"]))
     core = wiring["b"].core

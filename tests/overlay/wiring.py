@@ -1,4 +1,4 @@
-"""Endpoints of the overlay in one process, connected by hand. What one sends arrives at once, in order."""
+"""Endpoints of the overlay in one process, connected by hand. Messages arrive at once, in order."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Wiring:
                     self.heard.append((name, f"{type(output).__name__} {peer.rstrip(b'-').decode()}"))
 
     def publish(self, name: str, topic: bytes) -> list[str]:
-        """Who gets it, in alphabetical order."""
+        """The receivers, in alphabetical order."""
         before = len(self.got)
         self.carry(name, self[name].publish(topic, encode("payload")))
         return sorted(one for one, *_ in self.got[before:])

@@ -234,7 +234,7 @@ def program(request, tmp_path_factory):
         )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         pytest.skip(f"{chosen.requirement} cannot be installed here: {error.stderr or error}")
-    # Some ask for an older kafka-python. What counts is the one beside the facade.
+    # Some ask for an older kafka-python. The installed one beside the facade counts.
     for brought in (*folder.glob("kafka"), *folder.glob("kafka_python-*")):
         shutil.rmtree(brought)
     return chosen, folder

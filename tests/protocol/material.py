@@ -100,7 +100,7 @@ def read_by_kafka_python(batch: bytes) -> list[tuple[Any, ...]]:
 
 
 def assembled(body: bytes, count: int, *, attributes: int = 0, last_offset_delta: int | None = None) -> bytes:
-    """A batch with a right length and checksum around any body: what a hostile node can send."""
+    """A batch with a right length and checksum around any body, as a hostile node can send it."""
     last = count - 1 if last_offset_delta is None else last_offset_delta
     checked = struct.pack(">hiqqqhii", attributes, last, NOW, NOW, -1, -1, -1, count) + body
     return struct.pack(">qiibI", 0, 9 + len(checked), 0, 2, crc32c(checked)) + checked

@@ -64,7 +64,7 @@ def test_a_batch_with_more_or_fewer_records_is_refused(shape: str, more: int) ->
 
 
 def test_it_refuses_nothing_that_a_reader_can_read() -> None:
-    """Whatever is changed, but for the sign of a length, which the reader does not look at."""
+    """For any change, but for the sign of a length, which the reader does not look at."""
     chance = random.Random(5)
     for _ in range(2000):
         sizes = [chance.choice((3, 3, 3, 70, 200)) for _ in range(chance.choice((1, 5, 30)))]

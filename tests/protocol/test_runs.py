@@ -169,7 +169,7 @@ def test_a_flood_of_partitions_does_not_grow_the_table(monkeypatch: pytest.Monke
 
 
 def test_a_head_that_is_remembered_in_one_framing_means_nothing_in_the_other() -> None:
-    # The rfc46 frames joined: whatever a table would be looked up with must tell them apart.
+    # The rfc46 frames joined: the key of a table must tell them apart.
     reader = RunReader()
     messages = encode_run(published(0, b"a"), Framing.RFC46)
     reader.read(messages)

@@ -1,4 +1,4 @@
-"""Stretches: what is taken out of a buffer in bulk is what cutting and reading one by one finds."""
+"""Stretches: taking messages in bulk finds the same as cutting and reading them one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that are gone: what has to be known before a consumer leaves them out."""
+"""Records that are gone: the evidence that a consumer needs before it skips them."""
 
 from __future__ import annotations
 

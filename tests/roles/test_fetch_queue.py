@@ -1,4 +1,4 @@
-"""The queue for credit: who has the next turn among partitions that are known, untried, and unanswered."""
+"""The queue for credit: turns of partitions that are known, untried, and unanswered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A partition as it is followed: what it knows of itself before anything has come, and where its gap ends."""
+"""A partition as it is followed: its state before anything has come, and the end of its gap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node's beacons, and whom it connects to and lets go of."""
+"""A node's beacons, and the peers that it connects to and lets go of."""
 
 from __future__ import annotations
 

@@ -287,7 +287,7 @@ def test_records_forgotten_before_a_store_had_them_are_reported_as_trimmed():
 
 
 def forgetful(*stores: bytes) -> ProducerRole:
-    """It has had 4000 records, has none of them any more, and is connected to these stores."""
+    """It has had 4000 records, has forgotten them all, and is connected to these stores."""
     role = producer(min_stores=0)
     known = KnownStores()
     for store in stores:

@@ -1,4 +1,4 @@
-"""Room and credit: what fetches set aside, what is left to live records, how much one fetch asks for."""
+"""Room and credit: room set aside by fetches, room for live records, how much one fetch asks for."""
 
 from __future__ import annotations
 

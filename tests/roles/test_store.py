@@ -286,7 +286,7 @@ def test_a_claim_is_not_answered_while_records_are_on_their_way_into_the_log():
 
 
 def test_a_claim_is_not_answered_while_records_that_have_come_wait_for_room():
-    """They may be of this partition, even if none of it has been heard of so far."""
+    """They may be of this partition, even if nothing of it has been heard of so far."""
     claim = Claim(PARTITION, RUN, TOPIC, 0, numbering=False)
     assert store(0, 5).receive(1.0, claim, unread=True) == []
     assert store().receive(1.0, claim, unread=True) == []
@@ -357,7 +357,7 @@ def test_very_many_heads_are_told_some_at_a_time():
     *first, rest = role.receive(1.0, GetHeads(TOPIC, CONSUMER))
     assert first == [DirectHead(CONSUMER, name, TOPIC, 4) for name in names[:10]]
     assert rest[:2] == (CONSUMER, TOPIC)
-    role.forget(TOPIC, [names[11]])  # what is said is what holds when it is said
+    role.forget(TOPIC, [names[11]])  # the message is true when it is sent
     role.stored(1.0, TOPIC, names[12], 9)
     told = list(rest.heads)
     assert told[:2] == [DirectHead(CONSUMER, names[10], TOPIC, 4), DirectHead(CONSUMER, names[12], TOPIC, 8)]

@@ -1,4 +1,4 @@
-"""A store beside other stores: what it tells them, learns from them, and takes to be gone."""
+"""A store beside other stores: its messages to them and theirs to it, and records that are gone."""
 
 from __future__ import annotations
 

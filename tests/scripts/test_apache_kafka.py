@@ -1,4 +1,4 @@
-"""scripts/apache_kafka: what it says where it cannot run, and that it runs where it can."""
+"""scripts/apache_kafka: its message where it cannot run, and that it runs where it can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark's frame: measurements run in processes of their own, and none of them can hold up a run."""
+"""The benchmark's frame: measurements run in processes of their own, and cannot hold up a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""scripts/stubs: what mypy is told of kafka.errors is true of the installed kafka-python."""
+"""scripts/stubs: the stub of kafka.errors is true of the installed kafka-python."""
 
 from __future__ import annotations
 

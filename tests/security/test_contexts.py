@@ -1,4 +1,4 @@
-"""Files that are no certificates or keys are named, with what is wrong with them."""
+"""Files that are not certificates or keys are named, with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of keys: what is made, who may come in, and what is wrong with a folder."""
+"""Folders of keys: making them, their lists, and damaged folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who somebody is by a certificate: Kafka's rules (KIP-371)."""
+"""Principals from certificates: Kafka's rules (KIP-371)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerNode(Node):
-    """A consumer and its user, who takes records a few at a time."""
+    """A consumer and its user, which takes records a few at a time."""
 
     name = "consumer"
 
@@ -52,7 +52,7 @@ class ConsumerNode(Node):
         return role
 
     def begin(self, now: float) -> None:
-        """Where its user, who has noted the positions, wants to go on."""
+        """Where its user, which has noted the positions, wants to go on."""
         super().begin(now)
         self.offsets.update({partition: position for (_, partition), position in self.positions.items()})
         self.inbox.clear()

@@ -86,7 +86,7 @@ class NamedProducer(ProducerNode):
             start = self.claim.found.sequence
             network.note(f"{self} begins as run {self.run} at {start}")
             for store in network.stores:
-                # A twin that cannot be heard goes on: what it sends meanwhile, nobody has told of yet.
+                # A twin that cannot be heard goes on: nobody has told yet of its messages.
                 if not contested and network.are_linked(self, store, network.now - SETTLED):
                     require(
                         store.plain or start >= store.end(self.key),

@@ -4,10 +4,10 @@ One seed decides everything: all chance comes from one generator, nothing depend
 the order of a hash table. So a failing seed replays exactly, message by message; ``digest`` sums up all that
 arrived and shows it.
 
-What ZeroMQ promises is taken as given, and no more. A subscriber that connects has its subscriptions told to
-the publisher a moment later; what is published before that does not reach it. While a link is cut everything
-on it is lost; when it is mended subscriptions are told anew. A process that has ended hears nothing, one that
-is stopped hears everything late. Records of a run are lost one by one.
+Only the promises of ZeroMQ are taken as given. A subscriber that connects has its subscriptions told to the
+publisher a moment later; messages published before that do not reach it. While a link is cut everything on it
+is lost; when it is mended subscriptions are told anew. A process that has ended hears nothing, one that is
+stopped hears everything late. Records of a run are lost one by one.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Begin(NamedTuple):
 
 
 class Network:
-    """Everything that will happen, by time, and who hears whom."""
+    """All future events by time, and the subscriptions between nodes."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed

@@ -1,7 +1,7 @@
 """The processes of the simulated mesh: the real roles, and what surrounds them there.
 
-Each checks what its role may promise at the moment it promises it (:mod:`.rules`): what a consumer is given,
-what a store acknowledges, what a producer counts as acknowledged.
+Each checks what its role may promise at the moment it promises it (:mod:`.rules`): records given to a
+consumer, acknowledged by a store, or counted as acknowledged by a producer.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Node:
         self.endpoint = b""
         self.subscriptions: list[bytes] = []
         self.connected: dict[bytes, bool] = {}  # endpoints
-        self.listeners: dict[Node, tuple[bytes, ...]] = {}  # who hears this node, and what of it
+        self.listeners: dict[Node, tuple[bytes, ...]] = {}  # nodes that hear this one, by subscriptions
         self.listening_since: dict[Node, float] = {}
         self.peers: PeersRole
         self.known_stores = _Connected(self)
@@ -162,7 +162,7 @@ class Node:
         return True
 
     def follower(self, key: Key) -> Follower | None:
-        """How far it has come with a partition; None if it has none of it, or is slow for want of room."""
+        """How far it has come with a partition; None if it has nothing of it, or is slow for want of room."""
         return None
 
     def resume(self) -> None:

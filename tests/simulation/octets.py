@@ -1,10 +1,10 @@
-"""Octets between two nodes: what one publishes to the other goes through ZMTP's state machines, torn apart.
+"""Octets between two nodes: messages of one to the other go through ZMTP's state machines, torn apart.
 
-Each pair has a connection, with its greeting, its handshake and its subscription. What a message becomes is
-what the mesh's own transport makes of it (:mod:`dafka.mesh.run_octets`), and it is read as there, in
-stretches of records. The octets arrive in pieces of which chance decides: each octet by itself, two halves of
-any size, or pieces here and there; the last piece may arrive with the next message, or a moment later. PINGs
-go between messages and have to be answered.
+Each pair has a connection, with its greeting, its handshake and its subscription. A message is encoded by the
+mesh's own transport (:mod:`dafka.mesh.run_octets`), and read as there, in stretches of records. The octets
+arrive in pieces of which chance decides: each octet by itself, two halves of any size, or pieces here and
+there; the last piece may arrive with the next message, or a moment later. PINGs go between messages and have
+to be answered.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Key = tuple[bytes, bytes]  # topic, partition
 
 PLENTY = 1000  # a room for so many records that a node does not have to wait for some of it
-PROMPT = 1.0  # seconds that a published record takes at most to whoever has all before it
+PROMPT = 1.0  # seconds that a published record takes at most to a node that has all before it
 SETTLED = 2.0  # seconds without faults after which an answer that exists is one that arrives
 
 
@@ -74,8 +74,8 @@ def check_skip(node: Any, key: Key, first: int, following: int) -> None:
 def expect_prompt(network: Network, producer: Any, first: int, end: int) -> None:
     """A producer publishes the records ``first`` to ``end - 1``.
 
-    Whoever has all before them, and room, has them soon, whatever else is being fetched; without faults, and
-    if it has been connected for a while.
+    A node that has all before them, and room, has them soon, whatever else is being fetched; without faults,
+    and if it has been connected for a while.
     """
     settled = network.now - SETTLED
     if network.calm_since > settled:

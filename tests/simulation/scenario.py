@@ -38,7 +38,7 @@ TIGHT = Limits(
 CROWDED = Limits(partitions=8, peers=64, commit_patience=5.0, store_patience=6.0)
 # So that the fetches of partitions that do not exist can use up what there is of everything.
 INTRUDED = Limits(fetches=20, uncommitted_records=2000)
-TOPICS = [b"hello", b"hello2"]  # ZeroMQ, which compares prefixes, delivers both to who wants the first
+TOPICS = [b"hello", b"hello2"]  # ZeroMQ, which compares prefixes, delivers both to subscribers of the first
 
 
 def simulate(seed: int, network: Network | None = None) -> Network:
@@ -380,7 +380,7 @@ def _consumer_behind(
 ) -> list[str]:
     known = consumer.role.positions.get(key)
     if known is None:
-        # Whoever wants the latest may never have heard of a partition whose producer is gone.
+        # A node that wants the latest may never have heard of a partition whose producer is gone.
         speaks = (
             consumer.earliest
             or key[1] in consumer.offsets

@@ -182,7 +182,7 @@ class StoreNode(Node):
         self.resume()
 
     def _summed_up(self, end: End) -> End:
-        """As the log reads: what follows one another, from the first that there still is."""
+        """As the log reads: records that follow one another, from the first that is still there."""
         partition = self.log.get((end.topic, end.address), Partition())
         if not end.count:
             return end
@@ -201,7 +201,7 @@ class StoreNode(Node):
             self.network.later_in(self, 0.01, self._tell_heads, told)
 
     def _serve(self, serve: Serve) -> None:
-        """As the mesh does: what is there from the first one on, or where the records go on."""
+        """As the mesh does: the records from the first one on, or where the records go on."""
         partition = self.log[serve.topic, serve.address]
         require(
             serve.first + serve.count <= partition.next, f"{self} serves what it has not committed: {serve}"

@@ -1,4 +1,4 @@
-"""Who may read when the peers of a socket hold much."""
+"""Which peers of a socket may be read when they hold much."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_a_stranger_of_libzmqs_hears_nothing(own):
             sub.curve_publickey, sub.curve_secretkey = own
         sub.connect(served.endpoint)
         sub.subscribe(b"")
-        # Who has no key leaves by himself.
+        # A client without a key leaves by itself.
         until(lambda: served.discarded["key"] if own else served.metrics()["accepted"])
         until(lambda: not served.metrics()["connections"])
         in_hub(served.send, [b"secret"])

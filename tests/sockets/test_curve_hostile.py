@@ -1,4 +1,4 @@
-"""Handshakes of CURVE by strangers: fuzzed, half-open by the thousand, and who is on the list meanwhile."""
+"""Handshakes of CURVE by strangers: fuzzed, half-open by the thousand, and listed nodes meanwhile."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_it_connects_as_soon_as_somebody_listens_and_again_after_each_disconnect
 
 
 def test_one_whose_messages_wait_is_not_read_and_others_are(monkeypatch: pytest.MonkeyPatch):
-    """So TCP holds the publisher back: what it has sent is in the kernel's buffers and in its own queue."""
+    """So TCP holds the publisher back: its messages are in the kernel's buffers and in its own queue."""
     monkeypatch.setattr(limits, "HANDLED_MESSAGES", 10)
     gate = Gate()
     with publisher() as slow, publisher() as quick, subscriber(gate, slow.endpoint, quick.endpoint) as made:

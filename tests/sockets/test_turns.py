@@ -1,4 +1,4 @@
-"""Whatever peers send, and however many they are: no turn of the hub takes 20 ms of processor time."""
+"""With hostile and with very many peers no turn of the hub takes 20 ms of processor time."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_sockets_that_have_room_at_the_same_time_are_sent_to_in_several_turns(de
             for socket in sockets:
                 socket.setblocking(False)
             quiet = time.monotonic() + 0.3
-            while time.monotonic() < quiet:  # what the kernel holds
+            while time.monotonic() < quiet:  # held by the kernel
                 for socket in sockets:
                     with suppress(BlockingIOError):
                         while socket.recv(1 << 20):

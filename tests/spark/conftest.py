@@ -41,7 +41,7 @@ def sink(brokers):
 
 @pytest.fixture
 def as_task(monkeypatch):
-    """Makes this the process of a task: what Spark says about it."""
+    """Makes this the process of a task, with Spark's attributes of one."""
 
     def become(task, attempt=0, batch=5, query="q", run="run"):
         said = {

@@ -1,4 +1,4 @@
-"""exactlyOnce: what a streaming query writes in transactions, when it is killed or its tasks fail."""
+"""exactlyOnce: a streaming query that writes in transactions, and is killed or has tasks that fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Python of Spark's workers: what it lacks is named before anything runs."""
+"""The Python of Spark's workers: missing packages are named before anything runs."""
 
 from __future__ import annotations
 

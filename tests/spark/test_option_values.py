@@ -1,4 +1,4 @@
-"""The text of options: what is accepted, and what an error says was expected."""
+"""The text of options: accepted forms, and errors that name the expected one."""
 
 from __future__ import annotations
 

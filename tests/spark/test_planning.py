@@ -169,7 +169,7 @@ def test_a_first_micro_batch_that_was_planned_before_its_query_was_killed_can_be
 
 
 def test_available_now_continues_without_deleted_topics(planner, broker):
-    """Trigger.AvailableNow: what has been read, and is gone, is a warning."""
+    """Trigger.AvailableNow: records that were read, and are gone, are a warning."""
     create(broker, "u", 1)
     options = {
         "bootstrap.servers": broker.bootstrap_servers,

@@ -41,7 +41,7 @@ class Builder:
 
 @pytest.fixture
 def build(monkeypatch):
-    """Builds a session; what it was built with."""
+    """Builds a session, and notes its options."""
     monkeypatch.setattr(module, "find_java", lambda: "/java")
     registered = []
     monkeypatch.setattr(module, "register", registered.append)

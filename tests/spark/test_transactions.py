@@ -64,14 +64,14 @@ def test_a_query_that_died_between_note_and_commits_commits_the_rest_later(broke
 def test_a_decision_that_cannot_be_carried_out_any_more_is_an_error(brokers):
     task = write_task(brokers, 0, [b"x"])
     Notes(brokers, "q").decide(3, PLACE, [task])
-    end(brokers, [task], commit=False)  # what the broker does when the transaction's time is over
+    end(brokers, [task], commit=False)  # as the broker does when the transaction's time is over
     with pytest.raises(WriteError, match="has been aborted since"):
         Notes(brokers, "q").finish(3)
 
 
 @pytest.mark.parametrize("wrote", [False, True])
 def test_undecided_writes_are_not_committed_instead_of_the_decided_ones(brokers, wrote):
-    """A task of an earlier run begins after the decision: what was decided is gone."""
+    """A task of an earlier run begins after the decision: the decided records are gone."""
     Notes(brokers, "q").decide(3, PLACE, [write_task(brokers, 0, [b"decided"])])
     if wrote:
         write_task(brokers, 0, [b"half of"])

@@ -1,4 +1,4 @@
-"""Writing Arrow batches: what the broker gets, without Spark."""
+"""Writing Arrow batches: the records at the broker, without Spark."""
 
 from __future__ import annotations
 

@@ -3,8 +3,9 @@
 Spark gives a process that it starts for a streaming query ten seconds to connect, and no setting alters that
 ("Python worker failed to connect back"). Its imports take half a second of processor time, which is more than
 ten seconds on a very busy machine. ``python`` is a program for PYSPARK_PYTHON: it has a process beside the
-tests fork the module of pyspark that Spark wants, hands on its signals and ends with it. What ends it
-ends the module, too. Other commands than ``python -m pyspark...`` are those of the interpreter of the tests.
+tests fork the module of pyspark that Spark wants, hands on its signals and ends with it. A signal that ends
+it ends the module, too. Other commands than ``python -m pyspark...`` are those of the interpreter of the
+tests.
 """
 
 from __future__ import annotations

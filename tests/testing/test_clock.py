@@ -1,4 +1,4 @@
-"""broker.clock: what takes hours or weeks is over at once."""
+"""broker.clock: hours or weeks pass at once."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def test_share_groups_are_seen_and_changed_alike(dafka_broker: TestBroker) -> No
         assert (dafka_broker.group_state("g"), dafka_broker.groups()) == ("Stable", ["g"])
         (member,) = dafka_broker.members("g")
         assert (member.client_id, member.partitions) == ("one", {("t", 0)})
-        assert dafka_broker.drop_member("g", "one") == [member]  # what it had is for whoever comes next
+        assert dafka_broker.drop_member("g", "one") == [member]  # its partitions are for the next member
         (again,) = wait_until(lambda: consumer.poll(100)).values()
         assert [record.delivery_count for record in again] == [2]
         consumer.commit()

@@ -87,7 +87,7 @@ def test_records_with_schemas_of_two_versions_are_read_after_the_registry_was_ki
                 producer.produce("orders", value=order)
                 assert producer.flush(SECONDS) == 0
             assert registry.get_versions("orders-value") == [1, 2]
-        with karapace(tmp_path, broker, port) as url:  # what it knows is in its topic
+        with karapace(tmp_path, broker, port) as url:  # its schemas are in its topic
             registry = SchemaRegistryClient({"url": url})
             assert registry.get_versions("orders-value") == [1, 2]
             group = {"group.id": "billing", "auto.offset.reset": "earliest"}

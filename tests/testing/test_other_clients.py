@@ -148,7 +148,7 @@ def test_listening_costs_next_to_nothing() -> None:
         return listening - quiet
 
     started(None), started("127.0.0.1:0")
-    assert any(costs() < 0.005 for _ in range(4))  # what costs something costs it each time
+    assert any(costs() < 0.005 for _ in range(4))  # a cost is there each time
 
 
 def test_serializers_of_confluent_kafka_with_its_registry_for_tests(dafka_broker: TestBroker) -> None:

@@ -1,4 +1,4 @@
-"""Plans of hypothesis: what it finds is shrunk to the fault that matters."""
+"""Plans of hypothesis: a failing one is shrunk to the fault that matters."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def received(connection: Connection, octets: bytes, most: int = 1000) -> list[Ev
 
 
 def talk(one: Connection, other: Connection) -> tuple[list[Event], list[Event]]:
-    """Let two connections talk until both are silent; what each was told."""
+    """Let two connections talk until both are silent; returns the events of each."""
     events: tuple[list[Event], list[Event]] = ([], [])
     while True:
         forth, back = one.take_output(), other.take_output()

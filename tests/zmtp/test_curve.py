@@ -1,4 +1,4 @@
-"""CURVE: who comes in by which keys, what is on the wire, and octets that were changed there."""
+"""CURVE: keys that let a client in, octets on the wire, and octets that were changed there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who gets a published message."""
+"""The receivers of a published message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ZPER server as a model: what clients are tested against, on pyzmq, with everything in memory.
+"""A ZPER server as a model, against which clients are tested: on pyzmq, with everything in memory.
 
 It does what the wire document says and nothing else: no durability, one message a flush. A test can make it
 lose its connections, cut segments, and answer late.
@@ -68,7 +68,7 @@ class ModelServer:
             self._append(topic, octets, identifier)
 
     def stop(self) -> None:
-        """End all connections; what is stored stays."""
+        """End all connections; stored messages stay."""
         with self._lock:
             for socket in self._sockets.values():
                 socket.close(0)

@@ -291,7 +291,7 @@ def test_super_frames_of_many_clients_that_do_not_read_are_not_read_from_the_log
         settled = -1
         while not read or settled != (settled := len(read)):
             time.sleep(0.3)
-        assert sum(read) <= 10_000_000  # what may be queued, one that waits, and what the kernel took
+        assert sum(read) <= 10_000_000  # those queued, one that waits, and those that the kernel took
         left = dict.fromkeys(socks, 2_000_000)
         while left:
             readable, _, _ = select.select(list(left), [], [], 100)

@@ -1,4 +1,4 @@
-"""Gathering: when a flush is due, and who is answered with what."""
+"""Gathering: when a flush is due, and the answers to clients."""
 
 from __future__ import annotations
 

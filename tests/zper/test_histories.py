@@ -1,4 +1,4 @@
-"""Random histories of a topic, beside a list of its messages: what is fetched and listed is what is in it."""
+"""Random histories of a topic, beside a list of its messages: FETCH and OFFSET agree with the list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The identity of a client: what Java's clients build, and every wrong shape."""
+"""The identity of a client: those that Java's clients build, and every wrong shape."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def java_hash(topic: str) -> int:
 
 
 def test_has_the_octets_that_java_clients_send():
-    assert java_hash("hello") == 99162322  # what Java prints for "hello".hashCode()
+    assert java_hash("hello") == 99162322  # printed by Java for "hello".hashCode()
     assert build("hello", 1, UNIQUE) == bytes([99162322 & 0xFF, 1, 5]) + b"hello" + UNIQUE
 
 

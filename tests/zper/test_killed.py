@@ -1,4 +1,4 @@
-"""kill -9 in the midst of writes: what was answered is there, and positions name the same messages."""
+"""kill -9 in the midst of writes: answered messages are there, and positions name the same messages."""
 
 from __future__ import annotations
 

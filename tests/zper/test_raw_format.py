@@ -1,4 +1,4 @@
-"""README, "RAW format": what is fetched is ZMTP 2.0's frames; and one topic for three kinds of clients."""
+"""README, "RAW format": fetched octets are ZMTP 2.0's frames; and one topic for three kinds of clients."""
 
 from __future__ import annotations
 

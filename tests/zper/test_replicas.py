@@ -1,4 +1,4 @@
-"""``writer.replica.N``: what is written goes to other ZPWriters, in order, and goes on where it was."""
+"""``writer.replica.N``: messages go to other ZPWriters, in order, and copying goes on where it was."""
 
 from __future__ import annotations
 

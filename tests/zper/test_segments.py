@@ -1,4 +1,4 @@
-"""Segments: what OFFSET lists, and where a FETCH ends."""
+"""Segments: the positions that OFFSET lists, and where a FETCH ends."""
 
 from __future__ import annotations
 

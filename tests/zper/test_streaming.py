@@ -83,7 +83,7 @@ def test_a_new_command_ends_the_stream(broker, clients, reader):
     assert reader.recv() == b"0"
     reader.send_multipart([b"OFFSET", long(LATEST)])
     number = 1
-    while len(message := reader.recv_multipart()) == 1:  # what was under way comes in order
+    while len(message := reader.recv_multipart()) == 1:  # messages under way come in order
         assert message == [b"%d" % number]
         number += 1
     assert message[0] == OK

@@ -1,4 +1,4 @@
-"""The writer's limits: what is ignored, what is refused, what waits, and what is never lost."""
+"""The writer's limits: messages that are ignored, refused, or wait, and that none is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who uses the broker of a bridge goes on when it was stopped and started again."""
+"""Users of the broker of a bridge go on when it was stopped and started again."""
 
 from __future__ import annotations
 

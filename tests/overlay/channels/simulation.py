@@ -1,7 +1,7 @@
 """Channels over a transport that loses, doubles and reorders: nothing is lost, nothing comes twice.
 
-One seed decides everything. Consumers come and go, some without a word; what each consumes has to be all that
-was produced since it was attached, in order; and in the end the producer keeps nothing.
+One seed decides everything. Consumers come and go, some without a word; each has to consume everything
+produced since it was attached, in order; and in the end the producer keeps nothing.
 """
 
 from __future__ import annotations

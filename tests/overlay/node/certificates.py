@@ -1,4 +1,4 @@
-"""Certificates of tests: what a CA signs, and what signs itself."""
+"""Certificates of tests: signed by a CA, and self-signed ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PASSPHRASE = "12345"
 
 
 def of_a_ca(folder: Path, ca: trustme.CA, name: str) -> Tls:
-    """The files of somebody whom a CA knows, and who trusts that CA."""
+    """The files of an end with a certificate of a CA, which trusts that CA."""
     issued = ca.issue_cert(name)
     certificate, key, cafile = (folder / f"{name}.{kind}.pem" for kind in ("certificate", "key", "ca"))
     issued.cert_chain_pems[0].write_to_path(certificate)

@@ -78,7 +78,7 @@ class Crowd:
         host, port = address.rsplit(":", 1)
         self._members = [_Member((host, int(port)), version, prefixes) for _ in range(number)]
         self._selector = selectors.DefaultSelector()
-        self._gone = deque((0.0, member) for member in self._members)  # when they connect, and who
+        self._gone = deque((0.0, member) for member in self._members)  # times of connecting, and endpoints
         self._shaking = set()  # members in the handshake
         self._is_over = False
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -1,4 +1,4 @@
-"""Whoever publishes faster than the slowest subscriber reads waits, over any number of hops."""
+"""A publisher that is faster than the slowest subscriber waits, over any number of hops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has not answered a question yet."""
+"""The peers that have not answered a question yet."""
 
 from __future__ import annotations
 

@@ -208,7 +208,8 @@ def test_the_same_octets_within_tls(name, tls, tmp_path):
 
 
 def test_a_listener_answers_libbrokers_anonymous_hello_as_libbroker_does():
-    """The recorded octets of the other end; what is random, and what depends on it, is not compared."""
+    """The recorded octets of the other end; random octets, and those that depend on them, are not
+    compared."""
     with Endpoint("127.0.0.1:0", tls="anonymous") as endpoint, closing(plain(endpoint.address)) as wire:
         wire.sendall(named("tls-anonymous/c-0").octets)
         messages = read_handshake(wire, 3)

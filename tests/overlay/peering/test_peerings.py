@@ -22,7 +22,7 @@ BOTH = (1, 2)
 
 
 class Pair:
-    """Two nodes and the connections between them. What is under way arrives in order on each connection."""
+    """Two nodes and the connections between them. Messages under way arrive in order on each connection."""
 
     def __init__(self, one: Side, other: Side, seed: int = 0) -> None:
         self.sides = (one, other)

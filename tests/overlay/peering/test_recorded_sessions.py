@@ -200,7 +200,7 @@ def test_a_goodbye_without_an_answer_ends_by_itself():
 
 
 ELSEWHERE = (
-    # Who subscribes to what is not decided here.
+    # Subscriptions are not decided here.
     *("op-receiver-is-me", "op-receiver-is-other", "op-no-subscriber-topic"),
     # Refused by this side, see below.
     *("op-local-topic-from-peer", "op-ieee-quiet-nan-7ff8"),

@@ -1,7 +1,7 @@
 """A network that loses packets: each process has an IP stack of its own, in a namespace of Linux.
 
-What they send to each other comes by here through TUN devices, and some of it is dropped, or overtaken by
-what follows. It takes the rights of root, ``unshare`` and ``ip``: :func:`missing` says what is not there.
+Their packets come by here through TUN devices, and some are dropped, or overtaken by later ones. It takes the
+rights of root, ``unshare`` and ``ip``: :func:`missing` says what is not there.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def invented(number):
 
 
 def received(trees):
-    """Who receives over each first hop, checked as the first hop checks it."""
+    """The receivers over each first hop, checked as the first hop checks them."""
     found = []
     for first, node in [branch for tree in trees for branch in tree.branches.items()]:
         found += [first] if node.deliver else []

@@ -79,7 +79,7 @@ class Town:
             self.carry(receiver, self[receiver].receive(identity(sender), message), settle=False)
 
     def publish(self, one: str, topic: str, text: str) -> list[str]:
-        """Who gets it, in alphabetical order."""
+        """The receivers, in alphabetical order."""
         before = len(self.got)
         self.carry(one, self[one].publish(topic.encode(), text.encode()))
         return sorted(who for who, _ in self.got[before:])

@@ -78,7 +78,7 @@ def is_joined(network: Network) -> bool:
 
 
 def reached(network: Network, publisher: Node, topic: bytes, payload: bytes) -> Iterator[Node]:
-    """Who is to get a message."""
+    """The receivers of a message."""
     links = true_links(network)
     if not network.is_quiet and any(node.is_libbroker for node in network.nodes):
         # Not one overlay: those in that of the publisher get it.

@@ -1,8 +1,8 @@
 """Nodes of the overlay in memory, under a virtual clock, and the connections between them.
 
 One seed decides everything, so a failing one replays exactly; ``digest`` sums up all that arrived. A
-connection is what TCP is: in order and without loss while it lives, each message somewhat late; what is under
-way when it ends is lost. Its ends learn of that a little later, each for itself, or not at all.
+connection is what TCP is: in order and without loss while it lives, each message somewhat late; messages
+under way when it ends are lost. Its ends learn of that a little later, each for itself, or not at all.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Node:
         self.stopped_until = 0.0
         self.held: list[
             tuple[Callable[..., None], tuple[Any, ...]]
-        ] = []  # what has arrived while it was stopped
+        ] = []  # messages that have arrived while it was stopped
         self.prefixes: tuple[bytes, ...] = ()
         self.changes = 0  # of the prefixes
         self.keeps_prefixes = False
@@ -333,7 +333,7 @@ class Network:
         payload = encode(decode(payload))  # without a mark
         node.received[payload] += 1
         source = self.publishers[payload]
-        # Who speaks for a node of libbroker, and which of them are connected, has to be known before.
+        # The speaker for a node of libbroker, and the connections of its neighbours, have to be known before.
         most = MOST_COPIES if (source.is_libbroker or node.is_libbroker) and not self.is_quiet else 1
         require(node.received[payload] <= most, f"{node} gets {payload!r} of {source} again")
 

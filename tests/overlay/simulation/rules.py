@@ -12,7 +12,7 @@ from .network import STORE, Network, Node, require
 
 
 def true_links(network: Network) -> dict[Node, list[Node]]:
-    """Who is connected with whom: each has the other for a neighbour, by the same connection, which lives."""
+    """Connected nodes: each has the other for a neighbour, by the same connection, which lives."""
     links: dict[Node, list[Node]] = {
         node: [] for node in network.nodes if node.alive and not node.is_libbroker
     }

@@ -18,7 +18,7 @@ from .rules import Promise, check_stores, check_tables, true_links
 
 BEGIN = 8.0  # seconds; everybody is connected
 FAULTS_END = 30.0
-QUIET = FAULTS_END + 60.0  # what was stopped goes on, silent connections are noticed, tables agree
+QUIET = FAULTS_END + 60.0  # stopped nodes go on, silent connections are noticed, tables agree
 END = QUIET + 3.0
 TOPICS = [b"/a", b"/a/b", b"/a/c", b"/d", b"/d/e", b"/f"]
 

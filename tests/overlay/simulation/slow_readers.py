@@ -24,7 +24,7 @@ BURST = 3
 
 
 class SlowReaders:
-    """``queues``: what waits at the subscribers of each node."""
+    """``queues``: messages waiting at the subscribers of each node."""
 
     def __init__(self, seed: int, network: Network) -> None:
         self.network = network

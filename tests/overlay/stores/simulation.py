@@ -201,7 +201,7 @@ class CloneNode(FollowingNode):
 
 
 class ProxyNode(FollowingNode):
-    """It subscribes to nothing: what it hears is for it alone."""
+    """It subscribes to nothing: messages to it are for it alone."""
 
     topics = ()
 
@@ -325,7 +325,7 @@ class Network:
     def restart(self, node: Node) -> None:
         if node.alive:
             node.alive = False
-            node.written = 0  # what it has written may be lost with it, or not
+            node.written = 0  # its writes may be lost with it, or not
             self.later(self.random.choice([0.1, 3.0, 8.0]), node.start)
 
     def cut(self, node: Node, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""An endpoint's WebSocket server on real sockets: what clients may rely on, and what they cannot break."""
+"""An endpoint's WebSocket server on real sockets: its promises to clients, and hostile ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of WebSocket clients: who comes in, who does not, and that nothing tells which token is near."""
+"""Tokens of WebSocket clients: accepted ones, refused ones, and that nothing tells which token is near."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a client sends or leaves unread, the hub's turns stay short and its memory bounded."""
+"""With hostile and slow clients the hub's turns stay short and its memory bounded."""
 
 from __future__ import annotations
 

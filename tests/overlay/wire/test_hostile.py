@@ -1,4 +1,4 @@
-"""What is no message is refused by name, whatever the octets are."""
+"""Any octets that are not a message are refused by name."""
 
 from __future__ import annotations
 

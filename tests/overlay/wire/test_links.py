@@ -1,4 +1,4 @@
-"""The question who is peered with whom, and its answer."""
+"""The question about all peerings, and its answer."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_a_file_that_changes_is_read_again(tmp_path):
     Signer(tmp_path, "two")
     assert keys.key("two") is not None and keys.key("one") is None
     Path(signer.jwks).write_text("{")
-    assert keys.key("two") is not None  # what cannot be read changes nothing
+    assert keys.key("two") is not None  # an unreadable file changes nothing
 
 
 def test_an_address_is_asked_again_for_an_unknown_key_but_not_each_time(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Options of accounts: what cannot be is named."""
+"""Options of accounts: errors name invalid ones."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_claims(signer, claims, options, valid):
 
 
 def test_a_token_counts_for_the_skew_of_clocks(signer):
-    assert name(signer, signer.token(-10)) == "alice"  # who is let in is another question
+    assert name(signer, signer.token(-10)) == "alice"  # the right to connect is another question
     assert name(signer, signer.token(-10), clock_skew=0) is None
     assert name(signer, signer.token(-100)) is None
 

@@ -54,7 +54,7 @@ def supervised(
 
 
 def commits_first(broker, producer, consumer):
-    """The mistake: what was committed is not read again when processing fails."""
+    """The mistake: committed records are not read again when processing fails."""
     while not finished(broker):
         for records in consumer.poll(50).values():
             for record in records:
@@ -72,7 +72,7 @@ def commits_behind(broker, producer, consumer):
 
 
 def threads_with_auto_commit(broker, producer, consumer):
-    """The mistake: what was handed to a thread is committed, whatever becomes of it there."""
+    """The mistake: records handed to a thread are committed, even if they fail there."""
 
     def bill(record):
         producer.send("bills", key=record.value).get(60)

@@ -1,4 +1,4 @@
-"""What faults do to clients over TCP: what arrives on the socket, and that clients go on."""
+"""Faults of clients over TCP: octets on the socket, and that clients go on."""
 
 from __future__ import annotations
 

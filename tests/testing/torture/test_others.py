@@ -1,4 +1,4 @@
-"""What other members do to a group: whom they disturb, and that nothing of them is left."""
+"""Other members of a group: the members that they disturb, and that nothing of them is left."""
 
 from __future__ import annotations
 

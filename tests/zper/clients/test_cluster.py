@@ -1,4 +1,4 @@
-"""Cluster: what it makes of a controller's responses; with real ones in test_working_on_cluster."""
+"""Cluster: its reading of a controller's responses; with real ones in test_working_on_cluster."""
 
 from __future__ import annotations
 

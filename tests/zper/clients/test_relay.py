@@ -1,4 +1,4 @@
-"""Relay: what is written from now on."""
+"""Relay: the messages written from now on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writer: what it sends, what it knows, and what happens when the connection ends."""
+"""Writer: its messages, its state, and the end of its connection."""
 
 from __future__ import annotations
 

@@ -37,10 +37,10 @@ class World:
         self.length = length
         self.window = window
         self.now = 0.0
-        self.wire: list[tuple[float, bytes, object]] = []  # when, to whom, what
+        self.wire: list[tuple[float, bytes, object]] = []  # time, receiver, message
         self.links = 0
         self.lives = 0
-        self.log: list[int] = []  # what paris has written: offsets
+        self.log: list[int] = []  # offsets written by paris
         self.checkpoint: dict[tuple[str, int], int] = {}
         self.largest_gap = 0
         self.start_berlin()

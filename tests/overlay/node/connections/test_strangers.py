@@ -1,4 +1,4 @@
-"""Strangers at an endpoint's port: whoever connects and says nothing, or something else, or too much."""
+"""Strangers at an endpoint's port: clients that say nothing, or something else, or too much."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_octets_of_all_strangers_together_are_bounded(monkeypatch, endpoint):
         assert links.received.used <= 1_000_000 + limits.HANDSHAKE_OCTETS
         with Endpoint() as peer:  # its messages are small
             assert peer.peer(endpoint.address, timeout=SECONDS)
-        until(lambda: connections(endpoint) < 20)  # whoever holds up others is too slow
+        until(lambda: connections(endpoint) < 20)  # a connection that holds up others is too slow
 
 
 def test_the_connection_with_most_octets_waiting_is_closed_first(monkeypatch):

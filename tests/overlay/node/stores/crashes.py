@@ -1,7 +1,7 @@
 """A master with a disk backend that is killed (SIGKILL) in the middle of writing, again and again.
 
 A child process attaches the store and increments counters, puts and erases keys and expects expiries; after
-each ``await_idle`` it says how far it is. It is killed at a random moment. What it had said before has to be
+each ``await_idle`` it says how far it is. It is killed at a random moment. Acknowledged changes have to be
 there, nothing may be there that was never written, and counters have to agree with the keys of the same step.
 
     python tests/overlay.node.stores.crashes.py --kills 100 --seed 1

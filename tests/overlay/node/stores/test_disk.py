@@ -1,4 +1,4 @@
-"""The disk backend of a master: what it keeps, what it survives, and what it says when it cannot."""
+"""The disk backend of a master: its content, crashes that it survives, and its errors."""
 
 from __future__ import annotations
 

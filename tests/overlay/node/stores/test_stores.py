@@ -53,7 +53,7 @@ def stores(endpoints):
 
 
 def settle(stores):
-    """Whatever was written anywhere is everywhere then."""
+    """All writes, of any store, are everywhere then."""
     assert all(store.await_idle(WAIT) for store in (*reversed(stores), stores[0]))
 
 

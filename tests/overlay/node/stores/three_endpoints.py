@@ -1,6 +1,6 @@
 """The recipe of Broker's developer guide: three endpoints in three processes share a data store.
 
-Each is this file, run with its part and the address of the first one. What they say is on lines of their own.
+Each is this file, run with its part and the address of the first one. Each message of them is a line.
 """
 
 from __future__ import annotations
