@@ -112,7 +112,8 @@ class ShareCalls(ShareInterface):
                 group.receive(self._groups.clock(), heartbeat, settings.session, self._settings.size)
             finally:
                 self._groups.changed(heartbeat.group, group)
-            self._targets.renew(group)
+            if heartbeat.member_epoch >= JOIN_EPOCH:
+                self._targets.renew(group)
             self._targets.wait(group, heartbeat.member_id)
             answer = group.answer(heartbeat, settings.heartbeat)
             self._groups.changed(heartbeat.group, group)

@@ -73,6 +73,7 @@ class ConsumerGroup(PartitionGroup[Member]):
         self._owned = Owned()
         self._instances: dict[str, str] = {}  # static members: instance id -> member id
         self._classic: set[str] = set()  # members with the classic protocol
+        self._left_at = -1  # the epoch that the last member with the newer one has ended
 
     # -- heartbeats -----------------------------------------------------------------------------
 
@@ -270,6 +271,12 @@ class ConsumerGroup(PartitionGroup[Member]):
         """Whether it has members, and all of them speak the classic protocol."""
         return 0 < len(self.members) == len(self._classic)
 
+    @property
+    def classic_generation(self) -> int:
+        """The generation of the classic group that it becomes: the epoch in which the last member that speaks
+        the newer protocol left, as in Kafka."""
+        return self._left_at if self._left_at == self.epoch - 1 else self.epoch
+
     def waits_for_others(self, member: Member) -> bool:
         """Whether what a member lacks is still somebody else's."""
         had = member.assigned
@@ -316,6 +323,8 @@ class ConsumerGroup(PartitionGroup[Member]):
         self._classic.discard(member.member_id)
         if member.instance_id is not None:
             self._instances.pop(member.instance_id, None)
+        if member.classic is None:
+            self._left_at = self.epoch
         super().remove(now, member)
         if not self.members:
             self.resolved = {}
@@ -345,12 +354,14 @@ class ConsumerGroup(PartitionGroup[Member]):
 
     def assign_if_small(self, now: float) -> None:
         """Compute the target, if it is due and few members and partitions are concerned."""
-        if self.is_target_due(now) and self._weight() <= ASSIGNED_AT_ONCE:
+        if self.is_target_due(now) and not self.is_large:
             self.install(self.epoch, self.assignor(self.spec()), now)
 
-    def _weight(self) -> int:
-        known = self._known.values()
-        return len(self.members) + self._subscriptions + sum(topic.partitions for topic in known)
+    @property
+    def is_large(self) -> bool:
+        """Whether its target takes long to compute."""
+        partitions = sum(topic.partitions for topic in self._known.values())
+        return len(self.members) + self._subscriptions + partitions > ASSIGNED_AT_ONCE
 
     def is_reconciled(self, member: Member) -> bool:
         """Whether the member has arrived at the target."""

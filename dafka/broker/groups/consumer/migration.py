@@ -130,7 +130,7 @@ def downgraded(now: float, group: ConsumerGroup, deliver: Deliver, terms: Terms 
     if group.epoch != epoch or len(group.members) != count or not group.only_classic:
         return None
     classic.protocol_type = ConsumerProtocolType
-    classic.generation = group.epoch
+    classic.generation = group.classic_generation
     classic.state = State.STABLE
     classic.protocol = classic.members.chosen_protocol()
     classic.begin_again(now)

@@ -195,7 +195,9 @@ class StreamsGroups(StreamsGroupInterface):
     # -- targets --------------------------------------------------------------------------------
 
     def _changed(self, name: str, group: AnyGroup) -> None:
-        if isinstance(group, StreamsGroup):
+        # As in Kafka a small group has its next target with the next heartbeat; that of a large one, which
+        # takes long, is begun at once.
+        if isinstance(group, StreamsGroup) and group.needs_target and group.is_large:
             self._targets.renew(name, group)
 
     def _is_due(self, name: str, group: StreamsGroup) -> bool:

@@ -140,7 +140,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
             member, is_new = self.member(request.member_id), False
             self.check_epoch(member, request.member_epoch, _lost_answer(member, request))
             self._check_owned(request)
-            self._check_process(member, request)
+            self._move(member, request.process_id)
         changed = member.update(request) or is_new
         self.interval = settings.interval
         if request.shutdown:
@@ -205,9 +205,13 @@ class StreamsGroup(ModernGroup[Member, Roles]):
                             f"subtopology: {count}"
                         )
 
-    def _check_process(self, member: Member, request: StreamsHeartbeat) -> None:
-        if request.process_id is not None and request.process_id != member.process_id:
-            raise InvalidRequestError("ProcessId can only be changed when (re-)joining.")
+    def _move(self, member: Member, process: str | None) -> None:
+        """The tasks of a member are in another process, if it says so."""
+        if process in (None, member.process_id):
+            return
+        for roles in (member.assigned, member.revoking):
+            self._owned.release(member.process_id, roles)
+            self._owned.take(process, roles)
 
     def _renew(self, changed: bool, standbys: int) -> None:
         """Look at the topics again, and raise the epoch if anything is not as it was."""
@@ -306,18 +310,22 @@ class StreamsGroup(ModernGroup[Member, Roles]):
             return
         if now < self.assign_at:
             self.wake_at = min(self.wake_at, self.assign_at)
-        elif self._weight() <= TASKS_ASSIGNED_AT_ONCE:
+        elif not self.is_large:
             self.install(self.epoch, assign_sticky(self.spec()), now)
 
-    def _weight(self) -> int:
-        if not self.is_ready:
-            return len(self.members)
-        assert self.configured is not None
-        return len(self.members) + sum(self.configured.tasks.values()) * (1 + (self._standbys or 0))
+    @property
+    def is_large(self) -> bool:
+        """Whether its target takes long to compute."""
+        tasks = sum(self.configured.tasks.values()) if self.configured and self.is_ready else 0
+        return len(self.members) + tasks * (1 + (self._standbys or 0)) > TASKS_ASSIGNED_AT_ONCE
 
     def tick(self, now: float) -> None:
         super().tick(now)
-        self.assign_if_small(now)
+        if now < self._delayed_until:
+            self.wake_at = min(self.wake_at, self._delayed_until)
+        elif self._delayed_until > -inf:  # the first target needs no further heartbeat
+            self._delayed_until = -inf
+            self.assign_if_small(now)
 
     # -- heartbeats, the second half ------------------------------------------------------------
 

@@ -1,11 +1,13 @@
 """Which tasks some member of a Streams group has, and in which process.
 
-A process keeps the state of a task in one place on its disk, so it has a task in one role at a time. An
-active task is somebody's alone in the whole group.
+A process keeps the state of a task in one place on its disk, so it takes a task in one role at a time. Only a
+member that names another process than before may bring there what the process has already. An active task is
+somebody's alone in the whole group.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 
 from dafka.broker.groups.streams.tasks import NONE, Roles, Share, TaskId, each, frozen
@@ -16,7 +18,8 @@ class Owned:
 
     def __init__(self) -> None:
         self._active: dict[TaskId, str] = {}  # the process that runs it
-        self._copies: dict[TaskId, set[str]] = {}  # processes that have it as a standby or warm it up
+        # In which processes how many members have it as a standby or warm it up.
+        self._copies: dict[TaskId, Counter[str]] = {}
 
     def free(self, process: str, wanted: Roles) -> Roles:
         """Those of the tasks that a member in this process may take now."""
@@ -39,15 +42,13 @@ class Owned:
         return process not in self._copies.get(task, ())
 
     def take(self, process: str, roles: Roles) -> None:
-        """A member in this process has these tasks now; they were free for it."""
+        """A member in this process has these tasks now; those that are active were nobody's."""
         for task in each(roles.active):
             assert task not in self._active
             self._active[task] = process
         for share in (roles.standby, roles.warmup):
             for task in each(share):
-                copies = self._copies.setdefault(task, set())
-                assert process not in copies
-                copies.add(process)
+                self._copies.setdefault(task, Counter())[process] += 1
 
     def release(self, process: str, roles: Roles) -> None:
         """The member in this process has these tasks no more."""
@@ -56,7 +57,9 @@ class Owned:
         for share in (roles.standby, roles.warmup):
             for task in each(share):
                 copies = self._copies[task]
-                copies.remove(process)
+                copies[process] -= 1
+                if not copies[process]:
+                    del copies[process]
                 if not copies:
                     del self._copies[task]
 

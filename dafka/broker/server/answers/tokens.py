@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka.errors import DelegationTokenAuthDisabledError, DelegationTokenRequestNotAllowedError, UnknownError
+from kafka.errors import (
+    DelegationTokenAuthDisabledError,
+    DelegationTokenAuthorizationFailedError,
+    DelegationTokenRequestNotAllowedError,
+    InvalidPrincipalTypeError,
+    UnknownError,
+)
 
 from dafka.broker.codec.errors import error_code
 from dafka.broker.codec.messages.delegation_tokens import (
@@ -17,32 +23,47 @@ from dafka.broker.codec.messages.delegation_tokens import (
     ExpireDelegationTokenResponse,
     RenewDelegationTokenResponse,
 )
-from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.interface.broker import BrokerInterface, Error
 from dafka.broker.server.context import Context
+from dafka.security.acls.terms import Operation, ResourceType
 from dafka.security.principals import ANONYMOUS
 
 _NEVER = -1
 
+USER_TYPE = "User"
+"""The type of all principals that can have or renew a token."""
 
-def _refusal(context: Context) -> int:
-    anonymous = context.principal == ANONYMOUS
-    return error_code(
-        DelegationTokenRequestNotAllowedError if anonymous else DelegationTokenAuthDisabledError
-    )
+
+def _refusal(context: Context) -> Error:
+    """Why a client that has said who it is gets nothing, and any other one."""
+    if context.principal == ANONYMOUS:
+        return DelegationTokenRequestNotAllowedError
+    return DelegationTokenAuthDisabledError
 
 
 def create_delegation_token(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    code = _refusal(context)
-    kind, _, name = context.principal.partition(":")
+    """For its user, or for another one if it may do that; looked at in the order that Kafka has."""
+    requester = owner = context.principal
+    error = _refusal(context)
+    if request.owner_principal_name:
+        owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
     if request.owner_principal_name and request.owner_principal_type is None:  # half an owner
-        code = error_code(UnknownError)
-        kind, _, name = ANONYMOUS.partition(":")
+        owner = requester = ANONYMOUS
+        error = UnknownError
+    elif error is not DelegationTokenAuthDisabledError:
+        pass
+    elif owner != requester and not _may_create(context, owner):
+        error = DelegationTokenAuthorizationFailedError
+    elif any(one.principal_type != USER_TYPE for one in request.renewers):
+        error = InvalidPrincipalTypeError
+    kind, _, name = owner.partition(":")
+    requester_kind, _, requester_name = requester.partition(":")
     return CreateDelegationTokenResponse(
-        error_code=code,
+        error_code=error_code(error),
         principal_type=kind,
         principal_name=name,
-        token_requester_principal_type=kind,
-        token_requester_principal_name=name,
+        token_requester_principal_type=requester_kind,
+        token_requester_principal_name=requester_name,
         issue_timestamp_ms=_NEVER,
         expiry_timestamp_ms=_NEVER,
         max_timestamp_ms=_NEVER,
@@ -52,17 +73,25 @@ def create_delegation_token(broker: BrokerInterface, request: Any, context: Cont
     )
 
 
+def _may_create(context: Context, owner: str) -> bool:
+    rights = context.rights
+    return rights is None or rights.may(
+        "CreateDelegationToken", Operation.CREATE_TOKENS, ResourceType.USER, owner
+    )
+
+
 def renew_delegation_token(broker: BrokerInterface, request: Any, context: Context) -> Any:
     return RenewDelegationTokenResponse(
-        error_code=_refusal(context), expiry_timestamp_ms=_NEVER, throttle_time_ms=0
+        error_code=error_code(_refusal(context)), expiry_timestamp_ms=_NEVER, throttle_time_ms=0
     )
 
 
 def expire_delegation_token(broker: BrokerInterface, request: Any, context: Context) -> Any:
     return ExpireDelegationTokenResponse(
-        error_code=_refusal(context), expiry_timestamp_ms=_NEVER, throttle_time_ms=0
+        error_code=error_code(_refusal(context)), expiry_timestamp_ms=_NEVER, throttle_time_ms=0
     )
 
 
 def describe_delegation_token(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    return DescribeDelegationTokenResponse(error_code=_refusal(context), tokens=[], throttle_time_ms=0)
+    code = error_code(_refusal(context))
+    return DescribeDelegationTokenResponse(error_code=code, tokens=[], throttle_time_ms=0)

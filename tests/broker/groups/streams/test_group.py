@@ -164,8 +164,20 @@ def test_tasks_that_the_topology_does_not_have_are_refused():
         table.send("m", epoch, **table.owns(4))
     with pytest.raises(InvalidRequestError, match="Subtopology x does not exist"):
         table.send("m", epoch, active={"x": [0]}, standby={}, warmup={})
-    with pytest.raises(InvalidRequestError, match="ProcessId"):
-        table.send("m", epoch, process_id="other")
+
+
+def test_a_member_that_names_another_process_has_its_tasks_there():
+    table = Table(standbys=1)
+    x = table.join("x")
+    table.join("y")
+    x = table.send("x", x.epoch, process_id="y")
+    assert [one.process_id for one in table.group.described()] == ["y", "y"]
+    table.send("x", x.epoch, **table.owns(*active(x)))
+    table.send("x", -1)  # what it had is free in the process where it was last
+    for _ in range(2):
+        epoch = table.group.members["y"].epoch
+        table.send("y", epoch, active={}, standby={}, warmup={})
+    assert table.group.members["y"].assigned.active == {"0": {0, 1, 2, 3}}
 
 
 def test_a_member_has_the_application_shut_down_until_the_group_is_empty():

@@ -35,3 +35,13 @@ def test_nobody_takes_what_is_taken():
 
 def test_one_of_two_roles_of_a_task_is_free():
     assert Owned().free("p", Roles(TASK, TASK)) == Roles(TASK)
+
+
+def test_a_copy_that_two_members_of_a_process_have_is_taken_until_both_have_given_it_up():
+    owned = Owned()
+    owned.take("p", Roles({}, TASK))
+    owned.take("p", Roles({}, TASK))
+    owned.release("p", Roles({}, TASK))
+    assert owned.free("p", Roles(TASK)) == NOTHING
+    owned.release("p", Roles({}, TASK))
+    assert owned.free("p", Roles(TASK)) == Roles(TASK)

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 from broker.clients import Client
-from kafka.errors import DelegationTokenAuthDisabledError, DelegationTokenRequestNotAllowedError, UnknownError
+from kafka.errors import (
+    DelegationTokenAuthDisabledError,
+    DelegationTokenAuthorizationFailedError,
+    DelegationTokenRequestNotAllowedError,
+    InvalidPrincipalTypeError,
+    UnknownError,
+)
 
 from dafka.broker.codec.messages.delegation_tokens import (
     CreateDelegationTokenRequest,
@@ -16,6 +22,7 @@ from dafka.broker.codec.messages.delegation_tokens import (
 )
 from dafka.broker.server import answer
 from dafka.broker.server.context import Context
+from dafka.security.acls.terms import Operation, ResourceType
 
 REQUESTS = [
     CreateDelegationTokenRequest(
@@ -41,6 +48,38 @@ def test_the_answer_names_the_principal_of_the_request(client: Client):
     found = client.connection.hub.run(answer, client.core, REQUESTS[0], alice)
     assert (found.principal_type, found.principal_name) == ("User", "alice")
     assert (found.token_requester_principal_name, found.token_id, found.hmac) == ("alice", "", b"")
+
+
+class FewRights:
+    def may(self, api: str, operation: Operation, kind: ResourceType, name: str) -> bool:
+        return (operation, kind, name) == (Operation.CREATE_TOKENS, ResourceType.USER, "User:carol")
+
+
+@pytest.mark.parametrize(
+    ("principal", "rights", "owner", "renewers", "error"),
+    [
+        ("User:ANONYMOUS", None, "bob", (), DelegationTokenRequestNotAllowedError),
+        ("User:alice", None, "bob", (), DelegationTokenAuthDisabledError),
+        ("User:alice", FewRights(), "bob", ("Team",), DelegationTokenAuthorizationFailedError),
+        ("User:alice", FewRights(), "carol", ("User",), DelegationTokenAuthDisabledError),
+        ("User:alice", FewRights(), "carol", ("User", "Team"), InvalidPrincipalTypeError),
+        ("User:alice", FewRights(), "alice", (), DelegationTokenAuthDisabledError),
+    ],
+)
+def test_a_token_for_another_user_needs_a_right_and_users_renew_it(
+    client: Client, principal: str, rights: Any, owner: str, renewers: tuple[str, ...], error: Any
+):
+    Renewer = CreateDelegationTokenRequest.CreatableRenewers
+    request = CreateDelegationTokenRequest(
+        owner_principal_type="User",
+        owner_principal_name=owner,
+        renewers=[Renewer(principal_type=kind, principal_name="dora") for kind in renewers],
+        max_lifetime_ms=-1,
+    )
+    context = Context(principal=principal, rights=rights)
+    found = client.connection.hub.run(answer, client.core, request, context)
+    assert (found.error_code, found.principal_type, found.principal_name) == (error.errno, "User", owner)
+    assert f"User:{found.token_requester_principal_name}" == principal
 
 
 def test_half_an_owner_is_an_unexpected_error(client: Client):
