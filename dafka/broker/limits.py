@@ -71,6 +71,9 @@ TASKS_ASSIGNED_AT_ONCE = 500
 """The same of a group of Kafka Streams: members and tasks, standbys counted. Its assignor looks at more, and
 takes some 5 ms for so many."""
 
+BARE_GROUPS = 10_000
+"""Groups that are known only because their offsets were deleted lately."""
+
 GROUPS_KEPT = 100_000
 """Groups that have members, or had some lately; beyond, no further group begins."""
 

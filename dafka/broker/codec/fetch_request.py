@@ -69,13 +69,10 @@ def read_fetch(data: memoryview, position: int, version: int, items: Items) -> F
         position += 4
     max_wait, min_bytes = _TWO_INT32.unpack_from(data, position)
     position += 8
-    max_bytes, isolation, session_id, session_epoch = 2**31 - 1, 0, NO_SESSION, FINAL
-    if version >= 3:
-        (max_bytes,) = _INT32.unpack_from(data, position)
-        position += 4
-    if version >= 4:
-        isolation = data[position]
-        position += 1
+    session_id, session_epoch = NO_SESSION, FINAL
+    (max_bytes,) = _INT32.unpack_from(data, position)
+    isolation = data[position + 4]
+    position += 5
     if version >= SESSIONS:
         session_id, session_epoch = _TWO_INT32.unpack_from(data, position)
         position += 8

@@ -56,11 +56,9 @@ class ProduceRequest(NamedTuple):
 def read_produce(data: memoryview, position: int, version: int, items: Items) -> ProduceRequest:
     """The request whose body begins at ``position``. Raises BadRequestError."""
     flexible = version >= FLEXIBLE
-    transactional_id = None
     begun = items.left
-    if version >= OLDEST:
-        text = read_compact_string if flexible else read_string
-        transactional_id, position = text(data, position)
+    text = read_compact_string if flexible else read_string
+    transactional_id, position = text(data, position)
     acks, _ = _ACKS.unpack_from(data, position)
     count, position = read_count(data, position + _ACKS.size, flexible, items)
     topics: list[tuple[str | UUID, list[tuple[int, Sequence[bytes]]]]] = []

@@ -151,6 +151,8 @@ class AdminCalls(AdminInterface):
         self, type_: int, name: str, changes: Sequence[ConfigChange], replace: bool, validate_only: bool
     ) -> Outcome:
         _check_changes(changes)
+        if (type_, name) == (ResourceType.TOPIC, ""):
+            raise _RequestError("there are no settings of all topics")
         error, detail = self._resource_error(type_, name)
         if error is not None:
             return Outcome(error, detail)

@@ -135,7 +135,7 @@ class RecordCalls(RecordInterface):
             elif not partition.writable:
                 detail = f"only the native producer {partition.address!r} writes this partition"
                 outcome = Produced(PolicyViolationError, detail=detail)
-            elif acks not in (-1, 0, 1):
+            elif contents and acks not in (-1, 0, 1):  # that there are no records counts first
                 outcome = Produced(InvalidRequiredAcksError, detail=f"acks is -1, 0 or 1, not {acks}")
             else:
                 outcome = check_batches(contents, request)

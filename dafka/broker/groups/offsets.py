@@ -30,7 +30,13 @@ from kafka.errors import (
 )
 
 from dafka.broker.interface.broker import CommittedOffset, Error, TopicPartition
-from dafka.broker.limits import COMMIT_OFFSETS, OFFSET_METADATA_MAX_BYTES, OFFSETS_KEPT
+from dafka.broker.limits import (
+    BARE_GROUPS,
+    COMMIT_OFFSETS,
+    EMPTY_SECONDS,
+    OFFSET_METADATA_MAX_BYTES,
+    OFFSETS_KEPT,
+)
 from dafka.broker.topics.table import Topic, TopicTable
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
@@ -87,6 +93,7 @@ class GroupOffsets:
         self._topics = topics
         self._clock = clock
         self._writing: Counter[str] = Counter()  # rows that wait for their round
+        self._bare: dict[str, float] = {}  # groups whose last offset was deleted, and when
         self._table.kinds(_group_of, Pace().rest)
         self._held: Counter[str] = Counter()  # rows of open transactions, by the number of those
 
@@ -203,12 +210,31 @@ class GroupOffsets:
         return key in self._writing or key in self._held
 
     def groups(self) -> Collection[str]:
-        """The current names of the groups with committed offsets."""
-        return list(self._table.kinds(_group_of))
+        """The current names of the groups with committed offsets, or that had some lately."""
+        self._forget_bare()
+        return list({**dict.fromkeys(self._table.kinds(_group_of)), **self._bare})
 
     def has_group(self, group: str) -> bool:
-        """Whether the group has committed offsets."""
-        return isinstance(group, str) and group in self._table.kinds(_group_of)
+        """Whether the group has committed offsets, or had some until they were deleted lately: as in Kafka a
+        group without anything is forgotten some minutes later."""
+        if not isinstance(group, str):
+            return False
+        self._forget_bare()
+        return group in self._table.kinds(_group_of) or group in self._bare
+
+    def _note_bare(self, groups: Iterable[str]) -> None:
+        """Remember those of the groups that have no offset any more."""
+        for group in groups:
+            if group not in self._table.kinds(_group_of):
+                self._bare.pop(group, None)
+                self._bare[group] = self._clock()
+
+    def _forget_bare(self) -> None:
+        while self._bare:
+            oldest = next(iter(self._bare))
+            if len(self._bare) <= BARE_GROUPS and self._clock() < self._bare[oldest] + EMPTY_SECONDS:
+                return
+            del self._bare[oldest]
 
     def delete(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Error | None]:
         """Delete the offsets of a group for these partitions, in one round; waits as a green thread for the
@@ -225,6 +251,8 @@ class GroupOffsets:
             if key in self._table:
                 rows[OFFSETS, key] = None
         error = self._put(rows)
+        if rows and error is None:
+            self._note_bare([group])
         return {key: found or error for key, found in answers.items()}
 
     def delete_group(self, group: str) -> Error | None:
@@ -233,6 +261,7 @@ class GroupOffsets:
             error = self._put({(OFFSETS, key): None for key in keys})
             if error is not None:
                 return error
+        self._bare.pop(group, None)
         return None
 
     def _put(self, rows: Rows) -> Error | None:
@@ -263,6 +292,7 @@ class GroupOffsets:
         found = (key for key in Pace().over(self._table.unordered()) if infix in key[-44:])
         for keys in in_pieces(found, COMMIT_OFFSETS):
             self._writer.put_and_wait({(OFFSETS, key): None for key in keys})
+            self._note_bare({_group_of(key) for key in keys})
 
     def _all(self, group: str) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
         prefix = _prefix(group)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from importlib import import_module
 from typing import Any, NamedTuple, TypeVar, cast
 
 from kafka.errors import UnsupportedVersionError
-from kafka.protocol.api_header import ResponseClassRegistry
 
 from dafka.broker.access.rights import Rights
 from dafka.broker.codec import limits as codec_limits
@@ -18,7 +16,7 @@ from dafka.broker.codec.fetch_request import FLEXIBLE, read_fetch
 from dafka.broker.codec.fetch_response import FetchAnswer, write_fetch
 from dafka.broker.codec.framing import LENGTH_OCTETS, Buffers, Header, body_of, framed, read_header
 from dafka.broker.codec.produce_request import FLEXIBLE as PRODUCE_FLEXIBLE
-from dafka.broker.codec.produce_request import ProduceRequest
+from dafka.broker.codec.produce_request import OLDEST, ProduceRequest
 from dafka.broker.codec.produce_request import read_produce as read_produce_body
 from dafka.broker.codec.produce_response import write_produce
 from dafka.broker.codec.reader import Items, TooManyItems, read_request
@@ -40,7 +38,7 @@ _UNSUPPORTED = int(UnsupportedVersionError.errno)
 
 
 class Unanswerable(BadRequestError):
-    """A request for which no layout of an error response is known."""
+    """A request of an API or a version that is not supported: the connection is closed."""
 
 
 class Frame(NamedTuple):
@@ -90,10 +88,10 @@ def respond(
     """
     data, header, api = frame
     key, version = header.key, header.version
-    if key == FETCH and 0 <= version <= BY_KEY[FETCH].last:
-        return _fetch(broker, sessions, frame, room, repeated, peer, admits)  # refuses older versions itself
     if api is None or not api.first <= version <= api.last:
         return _refuse(header, api)
+    if key == FETCH:
+        return _fetch(broker, sessions, frame, room, repeated, peer, admits)
     if key == PRODUCE:
         return respond_produce(broker, frame, read_produce(frame), peer.rights)
     if not api.is_loaded:
@@ -185,7 +183,7 @@ def _by_hand(read: Callable[[memoryview, int, int, Items], T], frame: Frame, fle
 def read_produce(frame: Frame) -> ProduceRequest | None:
     """The Produce request of a frame; None if its version is not supported. Raises BadRequestError."""
     version, api = frame.header.version, BY_KEY[PRODUCE]
-    if not api.first <= version <= api.last:
+    if not OLDEST <= version <= api.last:
         return None
     return _by_hand(read_produce_body, frame, version >= PRODUCE_FLEXIBLE)
 
@@ -279,30 +277,12 @@ def has_produce(requests: memoryview) -> bool:
 
 
 def _refuse(header: Header, api: Api | None) -> Buffers:
-    """UNSUPPORTED_VERSION in the layout of the response, if it is known."""
-    key, version = header.key, header.version
-    if key == API_VERSIONS:
+    """An unsupported version of ApiVersions is answered. Raises Unanswerable for others, as in Kafka."""
+    if header.key == API_VERSIONS:
         # Version 0 with the supported versions, so that the client can choose one (KIP-511).
         return framed(header.correlation, False, [encoded(api_versions(_UNSUPPORTED), 0)])
-    if api is not None and api.home is None:
-        raise Unanswerable("unsupported", f"{api.name}, version {version}")
-    response_class = _response_class(key) if api is None else api.response
-    if response_class is None or not 0 <= version <= response_class.max_version:
-        raise Unanswerable("unsupported", f"API key {key}, version {version}")
-    if "error_code" not in response_class.fields:
-        raise Unanswerable("unsupported", f"{response_class.__name__[:-8]}, version {version}")
-    if not response_class.fields["error_code"].for_version_q(version):
-        raise Unanswerable("unsupported", f"{response_class.__name__[:-8]}, version {version}")
-    return _encoded(
-        header, response_class(error_code=_UNSUPPORTED), response_class.flexible_version_q(version)
-    )
-
-
-def _response_class(key: int) -> Any:
-    """The response class of an API that is not announced."""
-    for name in ("admin", "consumer", "metadata", "producer", "sasl"):
-        import_module(f"kafka.protocol.{name}").__all__  # noqa: B018  (imports it even if it is deferred)
-    return ResponseClassRegistry._response_class_registry.get(key)
+    name = f"API key {header.key}" if api is None else api.name
+    raise Unanswerable("unsupported", f"{name}, version {header.version}")
 
 
 class _FromThread:

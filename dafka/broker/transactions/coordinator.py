@@ -220,16 +220,17 @@ class TransactionCoordinator(TransactionInterface):
         instance_id: str | None = None,
         writes: Writes = Writes.ANNOUNCED,
     ) -> dict[TopicPartition, Error | None]:
-        if not isinstance(group, str) or not group:
-            lost = {key for key in Pace().over(offsets) if self._topics.partition(*key) is None}
-            return {
-                key: UnknownTopicOrPartitionError if key in lost else InvalidGroupIdError for key in offsets
-            }
         if len(offsets) > COMMIT_OFFSETS:
             check_offsets(offsets.values())  # before some are written
+        # As in Kafka, partitions that are not there are nobody's business but the client's.
+        pace = Pace()
+        there = {key: one for key, one in pace.over(offsets.items()) if self._topics.partition(*key)}
+        lost = {key: UnknownTopicOrPartitionError for key in pace.over(offsets) if key not in there}
+        if not there or not isinstance(group, str) or not group:
+            return {**lost, **dict.fromkeys(there, InvalidGroupIdError)}
         who = transactional_id, producer_id, epoch
         member = generation, member_id, instance_id
-        return self.contents.commit_offsets(who, group, offsets, member, writes)
+        return {**lost, **self.contents.commit_offsets(who, group, there, member, writes)}
 
     # -- the end --------------------------------------------------------------------------------
 

@@ -14,15 +14,15 @@ from dafka.broker.server import table
 from dafka.hub.hub import get_hub
 
 
-@pytest.mark.parametrize(
-    ("request_", "version"),
-    [
-        (InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 6),
-    ],
-)
-def test_unsupported_versions_get_the_error_of_the_protocol(wire: WireClient, request_, version: int):
-    assert wire.ask(request_, version).error_code == UnsupportedVersionError.errno
-    assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
+def test_an_unsupported_version_ends_the_connection(wire: WireClient):
+    with pytest.raises(EOFError):
+        wire.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 6)
+
+
+def test_an_unsupported_version_of_api_versions_is_answered_with_those_that_there_are(wire: WireClient):
+    wire.socket.sendall(frame(header(18, 99)))
+    answer = wire.receive(ApiVersionsRequest(), 0, 7)
+    assert answer.error_code == UnsupportedVersionError.errno and answer.api_keys
 
 
 def test_answers_of_an_api_are_imported_beside_the_hub(wire: WireClient, monkeypatch: pytest.MonkeyPatch):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import copy
 import random
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from broker.clients import batch
+from broker.clients import batch, timed
 from broker.server.samples import samples
 
 from dafka.broker.server.table import BY_KEY
@@ -32,7 +33,11 @@ LEFT_OUT = {
 IDS = 1000  # of topics: UUID(int=IDS + n) is the n-th topic
 PRODUCERS = 7_000_000  # the n-th producer id that was given
 TOPICS = 3
+NOW = int(time.time() * 1000)
+"""The timestamp of all records: old ones may have been deleted by one broker, and not by the other."""
+
 _LONG = "x" * 250
+MAGIC = b"\2"  # in a record batch, at its place
 
 _NUMBERS = {
     "partition": (0, 1, 2, -1, 99, 2**31 - 1),
@@ -89,6 +94,8 @@ class World:
             return self._node
         if value == "0" and name == "resource_name":
             return str(self._node)
+        if name == "records" and value and value[16:17] == MAGIC:
+            return timed(value, NOW, NOW)
         if isinstance(value, UUID):
             number = value.int - IDS
             return self._topic_ids[number] if 0 <= number < len(self._topic_ids) else value

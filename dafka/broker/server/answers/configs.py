@@ -6,7 +6,7 @@ from collections import Counter
 from functools import partial
 from typing import Any
 
-from kafka.errors import InvalidRequestError, UnsupportedVersionError
+from kafka.errors import InvalidRequestError, UnknownError, UnsupportedVersionError
 from kafka.protocol.admin.configs import (
     AlterConfigsResponse,
     DescribeConfigsResponse,
@@ -30,6 +30,7 @@ from dafka.broker.server.answers.naming import as_named, version_of
 from dafka.broker.server.answers.sharing import once
 from dafka.broker.server.context import Context
 
+_OPERATIONS = tuple(ConfigOperation)
 _LISTED = {*ResourceType, BROKER_LOGGER}
 _Described = DescribeConfigsResponse.DescribeConfigsResult
 _Entry = _Described.DescribeConfigsResourceResult
@@ -109,9 +110,13 @@ def _altered(
     asked = [Resource(one.resource_type, one.resource_name) for one in request.resources]
     twice = {one for one, count in Counter(asked).items() if count > 1}
     once_only = {one: some for one, some in changes.items() if one not in twice}
-    outcomes = dict(
-        broker.alter_configs(once_only, replace=replace, validate_only=bool(request.validate_only))
-    )
+    forwarded = {one for one, some in once_only.items() if _is_forwarded(one, some)}
+    fails = any(change.operation not in _OPERATIONS for one in forwarded for change in once_only[one])
+    only_looked_at = fails or bool(request.validate_only)
+    outcomes = dict(broker.alter_configs(once_only, replace=replace, validate_only=only_looked_at))
+    if fails:  # as in Kafka the controller does nothing of what it gets, and says no more
+        good = {one for one, outcome in outcomes.items() if outcome.error is None}
+        outcomes.update(dict.fromkeys(good | forwarded, Outcome(UnknownError)))
     detail = "Each resource must appear at most once."
     outcomes.update(dict.fromkeys(twice, Outcome(InvalidRequestError, detail)))
     return response_class(
@@ -125,6 +130,16 @@ def _altered(
             )
             for resource, outcome in ((one, outcomes[one]) for one in asked)
         ],
+    )
+
+
+def _is_forwarded(resource: Resource, changes: list[ConfigChange]) -> bool:
+    """Whether a change is such that in Kafka the controller looks at it first, and not the broker."""
+    names = {change.name for change in changes}
+    return (
+        resource.type in (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLIENT_METRICS)
+        and len(names) == len(changes)
+        and all(change.value is not None or change.operation == ConfigOperation.DELETE for change in changes)
     )
 
 

@@ -21,7 +21,6 @@ from kafka.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
-    UnsupportedVersionError,
 )
 
 from dafka.broker.access.rights import Rights
@@ -50,7 +49,6 @@ from dafka.hub.turns import Pace
 from dafka.protocol.batch import is_zstd
 from dafka.security.acls.terms import Operation, ResourceType
 
-OLDEST = 4
 ZSTD = 10
 GATHER_SECONDS = 0.05
 """How long an incremental fetch with fewer records than ``min_bytes`` waits for more of the same partitions
@@ -60,7 +58,6 @@ _UNREAD = (
     TopicAuthorizationFailedError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
-    UnsupportedVersionError,
 )
 """Errors of partitions that are not looked at."""
 
@@ -223,8 +220,6 @@ def _read(
         name = topic if isinstance(topic, str) else names.get(topic)
         if name is None:
             refused[place] = _refused(UnknownTopicIdError)
-        elif version < OLDEST:
-            refused[place] = _refused(UnsupportedVersionError)
         elif allowed is not None and name not in allowed:
             refused[place] = _refused(TopicAuthorizationFailedError)
         else:

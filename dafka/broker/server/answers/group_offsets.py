@@ -13,6 +13,7 @@ from kafka.errors import (
     StaleMemberEpochError,
     UnknownMemberIdError,
     UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
     UnstableOffsetCommitError,
 )
 from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
@@ -20,7 +21,16 @@ from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetDeleteResp
 from dafka.broker.codec.errors import error_code
 from dafka.broker.codec.limits import INLINE_ITEMS
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error, TopicPartition
-from dafka.broker.server.answers.naming import as_asked, as_named, by_topic, in_one, topic_names, version_of
+from dafka.broker.server.answers.naming import (
+    as_asked,
+    as_named,
+    by_topic,
+    in_one,
+    in_two,
+    not_there,
+    topic_names,
+    version_of,
+)
 from dafka.broker.server.context import Context
 from dafka.hub.worker import REQUESTS
 
@@ -30,6 +40,7 @@ BY_ID = 10  # the first version of OffsetCommit and OffsetFetch with topic ids i
 _CommitTopic = OffsetCommitResponse.OffsetCommitResponseTopic
 _CommitPartition = _CommitTopic.OffsetCommitResponsePartition
 _Group = OffsetFetchResponse.OffsetFetchResponseGroup
+_MISSING = (UnknownTopicIdError, UnknownTopicOrPartitionError)
 _NOBODY = ((None, -1), ("", -1))
 _NOTHING = CommittedOffset(-1)
 _UNSTABLE = CommittedOffset(-1)  # compared by identity
@@ -53,29 +64,32 @@ def offset_commit(broker: BrokerInterface, request: Any, context: Context) -> An
         member_id=request.member_id,
         instance_id=request.group_instance_id,
     )
-    topics = []
+    bare = {topic.name for topic in request.topics if not by_id and not topic.partitions}
+    missing = not_there(broker, bare)
+    asked, gone = [], set()
     for topic in request.topics:
         name = names.get(topic.topic_id) if by_id else topic.name
-        if not topic.partitions:
-            continue
-        topics.append(
+        outcomes = [
+            (one.partition_index, UnknownTopicIdError if name is None else errors[name, one.partition_index])
+            for one in topic.partitions
+        ]
+        asked.append(((topic.name, topic.topic_id), outcomes))
+        if not outcomes and (name is None or name in missing):
+            gone.add(asked[-1][0])
+    return OffsetCommitResponse(
+        throttle_time_ms=0,
+        topics=[
             _CommitTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
+                name=name,
+                topic_id=topic_id,
                 partitions=[
-                    _CommitPartition(
-                        partition_index=one.partition_index,
-                        error_code=error_code(
-                            UnknownTopicIdError
-                            if name is None
-                            else _known_to(request, errors[name, one.partition_index])
-                        ),
-                    )
-                    for one in topic.partitions
+                    _CommitPartition(partition_index=number, error_code=error_code(_known_to(request, error)))
+                    for number, error in partitions
                 ],
             )
-        )
-    return OffsetCommitResponse(throttle_time_ms=0, topics=topics)
+            for (name, topic_id), partitions in in_two(asked, _MISSING.__contains__, gone)
+        ],
+    )
 
 
 def _known_to(request: Any, error: Error | None) -> Error | None:

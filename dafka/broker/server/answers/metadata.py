@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kafka.errors import InvalidRequestError, UnknownTopicIdError, UnknownTopicOrPartitionError
+from kafka.errors import InvalidRequestError, UnknownError, UnknownTopicIdError, UnknownTopicOrPartitionError
 from kafka.protocol.metadata.find_coordinator import CoordinatorType, FindCoordinatorResponse
 from kafka.protocol.metadata.metadata import MetadataResponse
 
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.codec.limits import INLINE_ITEMS
 from dafka.broker.interface.admin import Resource, ResourceType
-from dafka.broker.interface.broker import BrokerInterface, Metadata, TopicMetadata
+from dafka.broker.interface.broker import BrokerInterface, Error, Metadata, TopicMetadata
 from dafka.broker.server.answers.naming import (
     NO_UUID,
     prefer_ids,
@@ -27,6 +27,9 @@ from dafka.hub.worker import REQUESTS
 SHARES_SINCE = 6
 """The version of FindCoordinator that knows of share partitions."""
 
+IDS_SINCE = 12
+"""The version of Metadata that knows topics by id."""
+
 _PARTITIONS, _AUTO_CREATE = "num.partitions", "auto.create.topics.enable"
 _Topic = MetadataResponse.MetadataResponseTopic
 _Partition = _Topic.MetadataResponsePartition
@@ -35,6 +38,9 @@ _Partition = _Topic.MetadataResponsePartition
 def metadata(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """Brokers, and topics by name or id. Unlike in Kafka, a topic that is named twice is answered once."""
     version = version_of(request)
+    refused = _refusal(request, version)
+    if refused is not None:
+        return _all_refused(request, refused)
     prefer_ids(request)
     create = bool(request.allow_auto_topic_creation) if version >= 4 else True
     unknown: list[Any] = []
@@ -54,6 +60,42 @@ def metadata(broker: BrokerInterface, request: Any, context: Context) -> Any:
     if most + len(found.topics) > INLINE_ITEMS:
         return REQUESTS.run(_response, found, unknown, request, version, context)
     return _response(found, unknown, request, version, context)
+
+
+def _refusal(request: Any, version: int) -> Error | None:
+    """The error of a request that names a topic by nothing, or in another way than its version knows."""
+    topics = request.topics or ()
+    if version < IDS_SINCE:
+        return InvalidRequestError if any(one.name is None or _has_id(one) for one in topics) else None
+    if any(map(_has_id, topics)):  # as in Kafka, ids alone count then
+        request.topics = [one for one in topics if _has_id(one)]
+        return None
+    return UnknownError if any(one.name is None for one in topics) else None
+
+
+def _has_id(topic: Any) -> bool:
+    return topic.topic_id not in (None, NO_UUID)
+
+
+def _all_refused(request: Any, error: Error) -> Any:
+    return MetadataResponse(
+        throttle_time_ms=0,
+        brokers=[],
+        cluster_id=None,
+        controller_id=-1,
+        topics=[
+            _Topic(
+                error_code=error_code(error),
+                name=topic.name or "",
+                topic_id=topic.topic_id or NO_UUID,
+                partitions=[],
+                authorized_operations=None,
+            )
+            for topic in request.topics
+        ],
+        authorized_operations=None,
+        error_code=error_code(error),
+    )
 
 
 def _with_created(broker: BrokerInterface, names: dict[str, None], mutations: Mutations) -> Metadata:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from dafka.hub.turns import Pace
 NO_UUID = UUID(int=0)
 REPEATED = 20
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -20,6 +21,13 @@ def version_of(request: Any) -> int:
     """The version of a request; the newest one if the request has none."""
     version = request.API_VERSION
     return int(request.max_version if version is None else version)
+
+
+def not_there(broker: BrokerInterface, names: Collection[str]) -> set[str]:
+    """Those of the names that are no topic's."""
+    if not names:
+        return set()
+    return {name for name, topic in broker.metadata(names).topics.items() if topic.error is not None}
 
 
 def topic_names(broker: BrokerInterface, ids: Iterable[UUID | None]) -> dict[UUID, str]:
@@ -84,6 +92,30 @@ def in_one(topics: Iterable[tuple[str, list[T]]]) -> dict[str, list[T]]:
     for name, partitions in topics:
         merged.setdefault(name, []).extend(partitions)
     return merged
+
+
+def in_two(
+    asked: Iterable[tuple[K, list[tuple[int, T]]]], is_unknown: Callable[[T], bool], gone: Collection[K] = ()
+) -> list[tuple[K, list[tuple[int, T]]]]:
+    """Topics in the order of Kafka, which looks for partitions before it does something with them.
+
+    What is not there comes first, by topic; what is there is added to that, or else comes as it was asked.
+    Of topics of which no partition was named those that are not there, ``gone``, are answered.
+    """
+    unknown: dict[K, list[tuple[int, T]]] = {}
+    known: list[tuple[K, list[tuple[int, T]]]] = []
+    pace = Pace()
+    for topic, partitions in pace.over(asked):
+        there = [one for one in pace.over(partitions) if not is_unknown(one[1])]
+        if len(there) < len(partitions) or topic in gone:
+            unknown.setdefault(topic, []).extend(one for one in partitions if is_unknown(one[1]))
+        if there:
+            known.append((topic, there))
+    if not unknown:
+        return known
+    for topic, there in known:
+        unknown.setdefault(topic, []).extend(there)
+    return list(unknown.items())
 
 
 def topic_fields(

@@ -1,7 +1,7 @@
 """Produce: hands batches to the broker as views of the request, without decoding them.
 
-Versions 3 to 13 are answered. Versions 0 to 2, which had no record batches, get UNSUPPORTED_VERSION for every
-partition. From version 13 on topics have ids instead of names.
+Versions 3 to 13 are answered; before there were no record batches. From version 13 on topics have ids instead
+of names.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from kafka.errors import (
     TransactionalIdAuthorizationFailedError,
     UnknownTopicIdError,
     UnsupportedCompressionTypeError,
-    UnsupportedVersionError,
 )
 
 from dafka.broker.access.rights import Rights
-from dafka.broker.codec.produce_request import ABORTABLE, ADDING, OLDEST, ProduceRequest
+from dafka.broker.codec.produce_request import ABORTABLE, ADDING, ProduceRequest
 from dafka.broker.codec.produce_response import Answers
 from dafka.broker.interface.broker import BrokerInterface, Produced
 from dafka.broker.interface.transactions import Writes
@@ -65,9 +64,7 @@ def produce(
                 refused.pop((topic, number), None)
                 batches.pop((name or "", number), None)
             places[number] = None if name is None else (name, number)
-            if version < OLDEST:
-                refused[topic, number] = Produced(UnsupportedVersionError)
-            elif name is None:
+            if name is None:
                 refused[topic, number] = Produced(UnknownTopicIdError)
             elif whole is not None:
                 refused[topic, number] = whole

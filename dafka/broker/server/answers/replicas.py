@@ -86,7 +86,8 @@ def alter_partition_reassignments(broker: BrokerInterface, request: Any, context
         responses.append(_Reassigned(name=topic.name, partitions=partitions))
     return AlterPartitionReassignmentsResponse(
         throttle_time_ms=0,
-        allow_replication_factor_change=request.allow_replication_factor_change,
+        # Of nothing Kafka says what is so by default.
+        allow_replication_factor_change=request.allow_replication_factor_change or not request.topics,
         error_code=0,
         error_message=None,
         responses=responses,

@@ -43,12 +43,12 @@ def _refusal(context: Context) -> Error:
 
 def create_delegation_token(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """For its user, or for another one if it may do that; looked at in the order that Kafka has."""
-    requester = owner = context.principal
+    requester = owner = _named(context.principal)
     error = _refusal(context)
     if request.owner_principal_name:
-        owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
+        owner = request.owner_principal_type, request.owner_principal_name
     if request.owner_principal_name and request.owner_principal_type is None:  # half an owner
-        owner = requester = ANONYMOUS
+        owner = requester = _named(ANONYMOUS)
         error = UnknownError
     elif error is not DelegationTokenAuthDisabledError:
         pass
@@ -56,14 +56,12 @@ def create_delegation_token(broker: BrokerInterface, request: Any, context: Cont
         error = DelegationTokenAuthorizationFailedError
     elif any(one.principal_type != USER_TYPE for one in request.renewers):
         error = InvalidPrincipalTypeError
-    kind, _, name = owner.partition(":")
-    requester_kind, _, requester_name = requester.partition(":")
     return CreateDelegationTokenResponse(
         error_code=error_code(error),
-        principal_type=kind,
-        principal_name=name,
-        token_requester_principal_type=requester_kind,
-        token_requester_principal_name=requester_name,
+        principal_type=owner[0],
+        principal_name=owner[1],
+        token_requester_principal_type=requester[0],
+        token_requester_principal_name=requester[1],
         issue_timestamp_ms=_NEVER,
         expiry_timestamp_ms=_NEVER,
         max_timestamp_ms=_NEVER,
@@ -73,10 +71,16 @@ def create_delegation_token(broker: BrokerInterface, request: Any, context: Cont
     )
 
 
-def _may_create(context: Context, owner: str) -> bool:
+def _named(principal: str) -> tuple[str, str]:
+    """Type and name of a principal."""
+    kind, _, name = principal.partition(":")
+    return kind, name
+
+
+def _may_create(context: Context, owner: tuple[str, str]) -> bool:
     rights = context.rights
     return rights is None or rights.may(
-        "CreateDelegationToken", Operation.CREATE_TOKENS, ResourceType.USER, owner
+        "CreateDelegationToken", Operation.CREATE_TOKENS, ResourceType.USER, ":".join(owner)
     )
 
 

@@ -13,8 +13,10 @@ from kafka.errors import (
     InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
     InvalidRequestError,
+    PolicyViolationError,
     ThrottlingQuotaExceededError,
     TopicAlreadyExistsError,
+    UnknownError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
@@ -29,18 +31,22 @@ from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.admin import ConfigEntry, Resource, ResourceType
 from dafka.broker.interface.broker import BrokerInterface, TopicMetadata, TopicSpec
 from dafka.broker.interface.outcome import Outcome
+from dafka.broker.limits import PARTITIONS_PER_TOPIC
 from dafka.broker.server.answers.naming import NO_UUID, topic_fields, topic_names, version_of
 from dafka.broker.server.answers.operations import TOPIC_OPERATIONS
 from dafka.broker.server.answers.sharing import once
 from dafka.broker.server.context import Context, Mutations
 
 BEYOND_QUOTA = Outcome(ThrottlingQuotaExceededError, "The throttling quota has been exceeded.")
+TOO_MANY = Outcome(PolicyViolationError, "Excessively large number of partitions per request.")
 _Created = CreateTopicsResponse.CreatableTopicResult
 _Described = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 
 
 def create_topics(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """Topics with one replica for each partition, on this broker."""
+    if _partitions_in(broker, request) > PARTITIONS_PER_TOPIC:
+        return _all_refused(request, TOO_MANY)
     found = broker.metadata(dict.fromkeys(topic.name for topic in request.topics))
     node = found.controller_id
     outcomes: dict[str, Outcome] = {}
@@ -84,6 +90,43 @@ def create_topics(broker: BrokerInterface, request: Any, context: Context) -> An
             )
         )
     return CreateTopicsResponse(throttle_time_ms=0, topics=results)
+
+
+def _partitions_in(broker: BrokerInterface, request: Any) -> int:
+    """How many partitions a request wants; of topics that are in it twice, which are not created, none."""
+    count = Counter(topic.name for topic in request.topics)
+    wanted = [
+        len(topic.assignments) if topic.assignments else topic.num_partitions
+        for topic in request.topics
+        if count[topic.name] == 1
+    ]
+    by_default = wanted.count(-1)
+    more = by_default * _default_partitions(broker) if by_default else 0
+    return more + sum(one for one in wanted if one > 0)
+
+
+def _all_refused(request: Any, outcome: Outcome) -> Any:
+    return CreateTopicsResponse(
+        throttle_time_ms=0,
+        topics=[
+            _Created(
+                name=topic.name,
+                topic_id=NO_UUID,
+                error_code=error_code(outcome.error),
+                error_message=error_message(outcome.error, outcome.detail),
+                num_partitions=-1,
+                replication_factor=-1,
+                configs=[],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _default_partitions(broker: BrokerInterface) -> int:
+    node = Resource(ResourceType.BROKER, str(broker.metadata(()).controller_id))
+    (default,) = broker.describe_configs({node: ["num.partitions"]})[node].entries
+    return int(default.value or 1)
 
 
 def _beyond_quota(
@@ -131,12 +174,11 @@ def _made(broker: BrokerInterface, specs: Mapping[str, TopicSpec], with_configs:
 
 
 def _planned(broker: BrokerInterface, specs: Mapping[str, TopicSpec], with_configs: bool) -> dict[str, _Made]:
-    node = Resource(ResourceType.BROKER, str(broker.metadata(()).controller_id))
-    (default,) = broker.describe_configs({node: ["num.partitions"]})[node].entries
+    default = _default_partitions(broker)
     return {
         name: _Made(
             NO_UUID,
-            spec.partitions if spec.partitions > 0 else int(default.value or 1),
+            spec.partitions if spec.partitions > 0 else default,
             broker.planned_configs(spec.configs) if with_configs else (),
         )
         for name, spec in specs.items()
@@ -262,6 +304,8 @@ def create_partitions(broker: BrokerInterface, request: Any, context: Context) -
 
 def describe_topic_partitions(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """The partitions of topics in the order of their names, one page for each request."""
+    if any(not topic.name for topic in request.topics):  # as in Kafka, nothing of the request is answered
+        return _page([_undescribed(topic.name) for topic in request.topics])
     names = sorted(topic.name for topic in request.topics)
     start = request.cursor
     metadata = broker.metadata(names or None)
@@ -281,12 +325,25 @@ def describe_topic_partitions(broker: BrokerInterface, request: Any, context: Co
         left -= len(partitions)
         if first + len(partitions) < len(topic.partitions):
             return _page(topics, name, first + len(partitions))
-    return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=topics, next_cursor=None)
+    return _page(topics)
 
 
-def _page(topics: list[Any], name: str, first: int) -> Any:
-    cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=first)
+def _page(topics: list[Any], name: str | None = None, first: int = 0) -> Any:
+    cursor = None
+    if name is not None:
+        cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=first)
     return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=topics, next_cursor=cursor)
+
+
+def _undescribed(name: str) -> Any:
+    return _Described(
+        error_code=error_code(UnknownError),
+        name=name,
+        topic_id=NO_UUID,
+        is_internal=False,
+        partitions=[],
+        topic_authorized_operations=-(2**31),
+    )
 
 
 def _described(topic: TopicMetadata, partitions: Any, node: int) -> Any:

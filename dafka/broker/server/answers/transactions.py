@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kafka.errors import (
@@ -31,7 +31,7 @@ from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.groups.patterns import InvalidRegularExpressionError, matching
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error, TopicPartition
 from dafka.broker.interface.transactions import ListedTransaction, Writes
-from dafka.broker.server.answers.naming import as_asked, as_named, by_topic, in_one, version_of
+from dafka.broker.server.answers.naming import as_asked, as_named, by_topic, in_two, not_there, version_of
 from dafka.broker.server.context import Context
 
 log = logging.getLogger(__name__)
@@ -214,9 +214,6 @@ def txn_offset_commit(broker: BrokerInterface, request: Any, context: Context) -
         writes=_writes(version_of(request)),
     )
     asked = [(topic.name, [one.partition_index for one in topic.partitions]) for topic in request.topics]
-    found: Iterable[tuple[str, list[tuple[int, Error | None]]]] = as_asked(asked, errors)
-    if UnknownTopicOrPartitionError in errors.values():  # as in Kafka, what is not there comes by topic
-        found = in_one(found).items()
     return TxnOffsetCommitResponse(
         throttle_time_ms=0,
         topics=[
@@ -229,8 +226,11 @@ def txn_offset_commit(broker: BrokerInterface, request: Any, context: Context) -
                     for number, error in partitions
                 ],
             )
-            for name, partitions in found
-            if partitions
+            for name, partitions in in_two(
+                as_asked(asked, errors),
+                lambda error: error is UnknownTopicOrPartitionError,
+                not_there(broker, {name for name, numbers in asked if not numbers}),
+            )
         ],
     )
 

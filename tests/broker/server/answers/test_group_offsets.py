@@ -129,5 +129,5 @@ def test_commits_for_no_group_and_to_no_partition_have_kafkas_errors(client: Cli
             topics=[topic(name="topic", partitions=parts)],
         )
         (found,) = answered(client, request, version).topics
-        codes = [one.error_code for one in found.partitions]
-        assert codes == [error.errno, UnknownTopicOrPartitionError.errno]
+        codes = [(one.partition_index, one.error_code) for one in found.partitions]
+        assert codes == [(9, UnknownTopicOrPartitionError.errno), (0, error.errno)]

@@ -280,11 +280,12 @@ def test_settings_of_a_new_topic_are_checked_before_replicas(wire: WireClient) -
 
 
 def test_a_reassignment_answer_repeats_whether_the_replication_factor_may_change(wire: WireClient) -> None:
-    for may in (True, False):
+    topic = AlterPartitionReassignmentsRequest.ReassignableTopic(name="topic", partitions=[])
+    for may, topics in ((True, [topic]), (False, [topic]), (False, [])):
         request = AlterPartitionReassignmentsRequest(
-            timeout_ms=1000, allow_replication_factor_change=may, topics=[]
+            timeout_ms=1000, allow_replication_factor_change=may, topics=topics
         )
-        assert wire.ask(request, 1).allow_replication_factor_change is may
+        assert wire.ask(request, 1).allow_replication_factor_change is (may or not topics)
 
 
 def test_loggers_are_listed_and_have_no_settings(wire: WireClient) -> None:

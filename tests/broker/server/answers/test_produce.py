@@ -17,7 +17,6 @@ from kafka.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
-    UnsupportedVersionError,
 )
 from kafka.protocol.metadata import ApiVersionsRequest
 from timing import until
@@ -123,6 +122,8 @@ def test_invalid_acks_are_refused(client: Client, wire: WireClient):
     client.create("topic")
     response = wire.ask(produce("topic", batch(b"a"), acks=2), NEWEST_BY_NAME)
     assert partition(response).error_code == InvalidRequiredAcksError.errno
+    response = wire.ask(produce("topic", b"", acks=2), NEWEST_BY_NAME)
+    assert partition(response).error_code == InvalidRecordError.errno
 
 
 def test_zstd_needs_version_7(client: Client, wire: WireClient):
@@ -135,10 +136,10 @@ def test_zstd_needs_version_7(client: Client, wire: WireClient):
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_versions_without_record_batches_are_refused(client: Client, wire: WireClient, version: int):
+def test_versions_without_record_batches_end_the_connection(client: Client, wire: WireClient, version: int):
     client.create("topic")
-    response = wire.ask(produce("topic", batch(b"a")), version)
-    assert partition(response).error_code == UnsupportedVersionError.errno
+    with pytest.raises(EOFError):
+        wire.ask(produce("topic", batch(b"a")), version)
     assert client.values("topic") == []
 
 

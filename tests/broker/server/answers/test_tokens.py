@@ -60,6 +60,7 @@ class FewRights:
     [
         ("User:ANONYMOUS", None, "bob", (), DelegationTokenRequestNotAllowedError),
         ("User:alice", None, "bob", (), DelegationTokenAuthDisabledError),
+        ("User:alice", None, "User:bob", (), DelegationTokenAuthDisabledError),
         ("User:alice", FewRights(), "bob", ("Team",), DelegationTokenAuthorizationFailedError),
         ("User:alice", FewRights(), "carol", ("User",), DelegationTokenAuthDisabledError),
         ("User:alice", FewRights(), "carol", ("User", "Team"), InvalidPrincipalTypeError),
