@@ -203,6 +203,15 @@ class Core:
         outputs = self._carry(self.peerings.tick(now))
         return outputs + self._carry_routing(self.gateway.tick(now))
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether :meth:`go_on` is to be called: very many peers have lost paths at once."""
+        return self.peer.flooding.is_behind
+
+    def go_on(self) -> list[Output]:
+        """Some milliseconds of the work that is left. What else happens meanwhile is right without it."""
+        return self._carry_routing(self.peer.flooding.go_on())
+
     def subscribe(self, prefixes: Iterable[bytes]) -> list[Output]:
         """The subscribers of this node want these topics from now on, and no others."""
         outputs = self._carry_routing(self.peer.subscribe(announced(prefixes, LOCAL)))

@@ -54,6 +54,13 @@ MOST_HOPS = 64
 MOST_PEERS = 4096
 """Peers that a node knows, direct ones and those behind them."""
 
+SETTLED_AT_ONCE = 1000
+"""Words about peers that have lost paths, to all neighbours together, which are said in one turn, a few ms;
+each prefix and each peer of version 1 that is forgotten counts as one."""
+
+TIDIED_AT_ONCE = 2000
+"""Links of paths that are gone, which are forgotten in one turn."""
+
 MOST_LEAVES = 1000
 """Peers of version 1 behind one node."""
 

@@ -168,6 +168,10 @@ class EndpointRole:
     def shut_down(self, now: float) -> list[Output]:
         return self._carry(now, self.core.shut_down(now))
 
+    def go_on(self, now: float) -> list[Output]:
+        """Some of the work that the core is behind with."""
+        return self._carry(now, self.core.go_on())
+
     def tick(self, now: float) -> list[Output]:
         """To be called ten times a second; stores count late ones too, up to a second's worth."""
         return self._carry(now, self.core.tick(now)) + self._carry_stores(self._stores.tick(now))

@@ -75,7 +75,7 @@ class Wiring:
             self.settle()
 
     def settle(self) -> None:
-        while self._left:
+        while self._left or self._go_on():
             name, output = self._left.popleft()
             match output:
                 case Send(number, octets):
@@ -96,6 +96,13 @@ class Wiring:
                     self.store.append((name, output))
                 case PeerUp(_, peer) | PeerDown(_, peer) | Discovered(peer) | Unreachable(peer):
                     self.heard.append((name, f"{type(output).__name__} {peer.rstrip(b'-').decode()}"))
+
+    def _go_on(self) -> bool:
+        ours = {name: one for name, one in self.endpoints.items() if isinstance(one, EndpointRole)}
+        behind = [name for name, one in ours.items() if one.core.is_behind]
+        for name in behind:
+            self._left += [(name, output) for output in self[name].go_on(self.now)]
+        return bool(self._left) or (bool(behind) and self._go_on())
 
     def publish(self, name: str, topic: bytes) -> list[str]:
         """The receivers, in alphabetical order."""

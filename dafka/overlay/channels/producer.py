@@ -88,7 +88,9 @@ class Producer(Generic[Handle]):
         self._repeats_handshake = repeats_handshake
         self._silent_ticks = silent_ticks
         self.sequence = 1
-        """Of the last event."""
+        """Of the last event. They count from the first consumer on, and then also while there is none: so a
+        consumer that was dropped, and does not know, can see that it misses something."""
+        self._counts = False
         self._events: deque[Event] = deque()
         self._sizes: deque[int] = deque()  # of these, in octets
         self._octets = 0
@@ -127,10 +129,10 @@ class Producer(Generic[Handle]):
 
     def produce(self, content: Any, octets: int = 0) -> list[Output]:
         """The next event, which takes so many octets. Not to be called while the producer :attr:`is_full`."""
+        self.sequence += self._counts
         if not self._consumers:
             return []
         assert not self.is_full
-        self.sequence += 1
         event = Event(self.sequence, content)
         self._events.append(event)
         self._sizes.append(octets)
@@ -145,6 +147,7 @@ class Producer(Generic[Handle]):
             if len(self._consumers) >= MOST_CONSUMERS:
                 return [Dropped(consumer, ErrorCode.UNSPECIFIED, [])]
             known = self._consumers[consumer] = _Consumer(self.sequence, self._ticks)
+            self._counts = True
         return [Unicast(consumer, Handshake(known.offset, HEARTBEAT_TICKS))]
 
     def hand_over(self, consumer: Handle, successor: Handle) -> list[Output]:

@@ -16,7 +16,7 @@ import gevent
 
 from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
-from dafka.hub.turns import Pace
+from dafka.hub.turns import Pace, in_later_turn
 from dafka.overlay.connector import Connector, Open
 from dafka.overlay.connector import Output as ConnectorOutput
 from dafka.overlay.filters import reduced
@@ -92,6 +92,7 @@ class Carrier:
         self._up: set[int] = set()  # links whose handshake is over
         self._questions = Questions()
         self._routes_of = 0  # how often routes had changed when it was looked at last
+        self._goes_on = False  # with what the role is behind with
         self._is_closed = False
         self._ticking = hub.keep(self._tick)
 
@@ -297,6 +298,15 @@ class Carrier:
         if self._routes_of != self.role.core.changes:
             self._routes_of = self.role.core.changes
             self._changed.tell()
+        if self.role.core.is_behind and not self._goes_on:
+            self._goes_on = True
+            in_later_turn(self._go_on)
+
+    def _go_on(self, _: None) -> None:
+        self._goes_on = False
+        self.carry(self.role.go_on(self.now))
+        if not self._goes_on:
+            self._changed.tell()
 
     def _hear(self, output: Any) -> None:
         match output:
@@ -409,7 +419,7 @@ class Carrier:
                 gevent.sleep(0.005)
         for output in Pace().over(self.role.shut_down(self.now), every=1):
             self.carry([output])
-        self._wait_until(lambda: not self._peers, limits.UNPEER_SECONDS)
+        self._wait_until(lambda: not (self._peers or self._goes_on), limits.UNPEER_SECONDS)
         self._ticking.kill(block=False)
         self._doors.close()
         self._links.close()

@@ -16,6 +16,8 @@ The rules of Broker's developer guide ("Subscription Flooding"), with bounds:
 - When a link goes, both its ends flood a revocation with their logical time. It takes along all paths that
   led over the link and are older. Without it nodes would go on to tell each other of ever longer ways around,
   through each other, to a peer that is gone.
+- Paths are gone at once. What that means for very many peers (telling the neighbours, forgetting those
+  without a path) is found out in pieces, for each as it is then: see :meth:`Flooding.go_on`.
 
 The logical clock rises when the filter or the links change. It begins at ``time``, which has to be later than
 that of any earlier life of the same id: the microseconds of the wall clock will do.
@@ -25,9 +27,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import islice
 
 from dafka.overlay.filters import Filter, reduced
-from dafka.overlay.limits import ALL_FILTER_OCTETS, MOST_HOPS, MOST_PEERS
+from dafka.overlay.limits import (
+    ALL_FILTER_OCTETS,
+    MOST_HOPS,
+    MOST_PEERS,
+    SETTLED_AT_ONCE,
+    TIDIED_AT_ONCE,
+)
 from dafka.overlay.routing.demand import Demand
 from dafka.overlay.routing.leaves import Leaves
 from dafka.overlay.routing.outputs import Discovered, Output, Tell, Unreachable, joined
@@ -37,7 +46,7 @@ from dafka.overlay.wire.leaves import Leaf
 from dafka.overlay.wire.routed import Revocation, Subscription, Withdrawal, encode_routed
 from dafka.protocol.errors import MalformedMessage
 
-_Said = tuple[Path | None, int]  # told to a neighbour of a peer: the path, and the time of the filter
+_Said = tuple[Path | None, int, int]  # told to a neighbour of a peer: see Word.said
 
 
 class Flooding:
@@ -60,6 +69,8 @@ class Flooding:
         self.demand.replace((), self._filter)
         self._told: dict[bytes, dict[bytes, _Said]] = {}
         self._ended = time  # when the last of its links did
+        self._contradicted = -1  # when somebody was wrong about that: words from before do not count
+        self._unsettled: dict[bytes, None] = {}  # peers that something has changed about
         self._filter_octets = 0  # of all peers
 
     @property
@@ -105,7 +116,7 @@ class Flooding:
         told."""
         assert neighbour not in self._told and neighbour != self.me
         self.clock += 1
-        self._told[neighbour] = {self.me: (None, announced.time)}
+        self._told[neighbour] = {self.me: (None, announced.time, self.clock)}
         word = Subscription((neighbour,), (heard.clock,), heard.time, heard.filter, heard.leaves)
         told = self._tell_own(neighbour)
         for peer in self.table.peers:
@@ -120,7 +131,8 @@ class Flooding:
         self.clock += 1
         self._ended = self.clock
         outputs = self._revoke(Revocation(self.me, self.clock, neighbour), None)
-        behind = [peer for peer, known in self.table.peers.items() if neighbour in known.paths]
+        behind = [neighbour]  # which is told of first, before the end of its connection is
+        behind += [peer for peer, known in self.table.peers.items() if neighbour in known.paths]
         for peer in behind:
             self.table.drop(peer, neighbour)
         return outputs + self._lost(behind)
@@ -161,8 +173,12 @@ class Flooding:
             # The neighbour does not know yet, and will tell another path, or none.
             self.discarded["revoked"] += 1
             return self._lost([peer]) if self.table.drop(peer, neighbour) else []
-        known = self.table.peers.get(peer)
         outputs: list[Output] = []
+        if peer in self._unsettled:
+            outputs += self._settle(peer)
+        if len(self.table.peers) >= MOST_PEERS:
+            outputs += self.go_on()
+        known = self.table.peers.get(peer)
         if known is None:
             if len(self.table.peers) >= MOST_PEERS:
                 self.discarded["too-many-peers"] += 1
@@ -209,37 +225,62 @@ class Flooding:
         It is told again at a later time, and with it everything that was told over it.
         """
         self.clock += 1
-        self._ended = self.clock
+        self._ended = self._contradicted = self.clock
         outputs: list[Output] = []
         for neighbour, told in self._told.items():
-            told.clear()
+            told.pop(self.me, None)
             outputs += self._tell_own(neighbour)
-        for peer in self.table.peers:
-            outputs += self._tell_some(peer, self._told)
+        for known in self.table.peers.values():
+            known.told = None
+        self._unsettled.update(dict.fromkeys(self.table.peers))
+        return joined(outputs + self.go_on())
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether :meth:`go_on` is to be called."""
+        return bool(self._unsettled) or self.table.is_untidy
+
+    def go_on(self) -> list[Output]:
+        """Tell of some of the peers that something has changed about, and forget those without a path."""
+        outputs: list[Output] = []
+        left = SETTLED_AT_ONCE
+        for peer in list(islice(self._unsettled, SETTLED_AT_ONCE)):
+            known = self.table.peers.get(peer)
+            left -= 1 + len(self._told) + (0 if known is None else len(known.filter) + len(known.leaves))
+            outputs += self._settle(peer)
+            if left <= 0:
+                break
+        self.table.tidy(TIDIED_AT_ONCE)
         return joined(outputs)
 
     def _lost(self, peers: list[bytes]) -> list[Output]:
-        """Paths to these peers are gone. Those without any are forgotten."""
-        outputs: list[Output] = []
+        """Paths to these peers are gone."""
         self.changes += 1
-        for peer in peers:
-            known = self.table.peers.get(peer)
-            if known is None:
-                continue
-            if known.paths:
-                outputs += self._tell(peer)
-                continue
-            told = [one for one, words in self._told.items() if words.pop(peer, None) is not None]
-            if told:
-                withdrawal = encode_routed(Withdrawal(peer))
-                outputs += [Tell(neighbour, withdrawal) for neighbour in told]
-            del self.table.peers[peer]
-            self._filter_octets -= self._octets_of(peer, known)
-            self.demand.replace(known.filter, ())
-            if known.leaves:
-                outputs += self.leaves.put(peer, ())
-            outputs.append(Unreachable(peer))
-        return outputs if len(peers) == 1 else joined(outputs)
+        self._unsettled.update(dict.fromkeys(peers))
+        if len(peers) > 1:
+            return self.go_on()
+        self.table.tidy(TIDIED_AT_ONCE)
+        return [output for peer in peers for output in self._settle(peer)]
+
+    def _settle(self, peer: bytes) -> list[Output]:
+        self._unsettled.pop(peer, None)
+        known = self.table.peers.get(peer)
+        if known is None:
+            return []
+        if known.paths:
+            return self._tell(peer)
+        outputs: list[Output] = []
+        told = [one for one, words in self._told.items() if words.pop(peer, None) is not None]
+        if told:
+            withdrawal = encode_routed(Withdrawal(peer))
+            outputs += [Tell(neighbour, withdrawal) for neighbour in told]
+        del self.table.peers[peer]
+        self._filter_octets -= self._octets_of(peer, known)
+        self.demand.replace(known.filter, ())
+        if known.leaves:
+            outputs += self.leaves.put(peer, ())
+        outputs.append(Unreachable(peer))
+        return outputs
 
     def _tell(self, peer: bytes) -> list[Output]:
         """Tell all neighbours of a peer that has changed, as far as it is news for them."""
@@ -265,7 +306,7 @@ class Flooding:
                     outputs.append(Tell(neighbour, encode_routed(Withdrawal(peer))))
                 continue
             was = told.get(peer)
-            if was is None or was != (path, known.time):
+            if was is None or was[:2] != (path, known.time) or was[2] < self._contradicted:
                 word = self._word(path, known)
                 told[peer] = word.said
                 outputs.append(Tell(neighbour, word.octets))
@@ -277,8 +318,8 @@ class Flooding:
         The time of this node in them must be later than the end of any of its links.
         """
         word = known.word
-        if word is None or word.said != (path, known.time) or word.clock < self._ended:
-            word = Word((path, known.time), self.clock, self._encode(path, known))
+        if word is None or word.said[:2] != (path, known.time) or word.said[2] < self._ended:
+            word = Word((path, known.time, self.clock), self._encode(path, known))
             known.word = word
         return word
 
@@ -289,9 +330,9 @@ class Flooding:
 
     def _tell_own(self, neighbour: bytes) -> list[Output]:
         told = self._told[neighbour]
-        if told.get(self.me) == (None, self._time):
+        if (was := told.get(self.me)) is not None and was[1] == self._time:
             return []
-        told[self.me] = None, self._time
+        told[self.me] = None, self._time, self.clock
         word = Subscription((self.me,), (self.clock,), self._time, self._filter, self._listed)
         return [Tell(neighbour, encode_routed(word))]
 

@@ -57,10 +57,12 @@ class Peer:
     @property
     def peers(self) -> list[bytes]:
         """Everybody who is reachable."""
-        return [*self.flooding.table.peers, *self.flooding.leaves]
+        known = self.flooding.table.peers.items()
+        return [*[peer for peer, one in known if one.paths], *self.flooding.leaves]
 
     def is_reachable(self, peer: bytes) -> bool:
-        return peer in self.flooding.table.peers or peer in self.flooding.leaves
+        known = self.flooding.table.peers.get(peer)
+        return (known is not None and bool(known.paths)) or peer in self.flooding.leaves
 
     @property
     def announcement(self) -> Announcement:

@@ -9,11 +9,11 @@ time.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import NamedTuple
 
 from dafka.overlay.filters import Filter
-from dafka.overlay.limits import MOST_REVOCATIONS
+from dafka.overlay.limits import MOST_HOPS, MOST_REVOCATIONS
 from dafka.overlay.wire.leaves import Leaf
 
 
@@ -25,10 +25,9 @@ class Path(NamedTuple):
 
 
 class Word(NamedTuple):
-    """The word of a peer for neighbours. ``said``: the path and the time of the filter; ``clock``: when."""
+    """The word of a peer for neighbours. ``said``: the path, the time of the filter, and when it is told."""
 
-    said: tuple[Path, int]
-    clock: int
+    said: tuple[Path, int, int]
     octets: bytes
 
 
@@ -78,29 +77,45 @@ class RoutingTable:
     def __init__(self, me: bytes) -> None:
         self.peers: dict[bytes, KnownPeer] = {}
         self._me = me
-        # The paths (peer, first hop) over each link. Dicts for sets: their order is the same in every run.
-        self._over: dict[tuple[bytes, bytes], dict[tuple[bytes, bytes], None]] = {}
+        # The paths over each link, by peer and first hop, with some that are gone.
+        self._over: dict[tuple[bytes, bytes], dict[tuple[bytes, bytes], Path]] = {}
+        self._gone: deque[tuple[bytes, Path]] = deque()  # these, and where they led to
         self._revoked: OrderedDict[tuple[bytes, bytes], int] = OrderedDict()
 
     def put(self, peer: bytes, path: Path) -> None:
         """A neighbour's last word about a peer that is known."""
         self.drop(peer, path.hops[0])
+        self.tidy(2 * MOST_HOPS)
         self.peers[peer].put(path)
         for link in self._links(path):
-            self._over.setdefault(link, {})[peer, path.hops[0]] = None
+            self._over.setdefault(link, {})[peer, path.hops[0]] = path
 
     def drop(self, peer: bytes, first_hop: bytes) -> bool:
-        """The path over this neighbour is gone. Whether there was one."""
+        """The path over this neighbour is gone. Whether there was one. :meth:`tidy` is to be called later."""
         known = self.peers.get(peer)
         path = None if known is None else known.drop(first_hop)
         if path is None:
             return False
-        for link in self._links(path):
-            users = self._over[link]
-            del users[peer, first_hop]
-            if not users:
-                del self._over[link]
+        self._gone.append((peer, path))
         return True
+
+    @property
+    def is_untidy(self) -> bool:
+        """Whether :meth:`tidy` has something to do."""
+        return bool(self._gone)
+
+    def tidy(self, links: int) -> None:
+        """Forget which links paths led over that are gone, of some of them. A path may have very many."""
+        while self._gone and links > 0:
+            peer, path = self._gone.popleft()
+            links -= len(path.hops)
+            one = peer, path.hops[0]
+            for link in self._links(path):
+                users = self._over.get(link)
+                if users is not None and users.get(one) is path:
+                    del users[one]
+                    if not users:
+                        del self._over[link]
 
     def revoke(self, revoker: bytes, time: int, hop: bytes) -> list[bytes] | None:
         """A link went. The peers that have lost paths, each once; None if this is not new."""
@@ -111,9 +126,8 @@ class RoutingTable:
         if len(self._revoked) > MOST_REVOCATIONS:
             self._revoked.popitem(last=False)
         lost: dict[bytes, None] = {}
-        for peer, first_hop in list(self._over.get(_link(revoker, hop), ())):
-            path = self.peers[peer].paths[first_hop]
-            if self._time_of(revoker, path) < time:
+        for (peer, first_hop), path in self._over.get(_link(revoker, hop), {}).items():
+            if self._time_of(revoker, path) < time and self._has(peer, path):
                 self.drop(peer, first_hop)
                 lost[peer] = None
         return list(lost)
@@ -131,6 +145,10 @@ class RoutingTable:
     def _links(self, path: Path) -> list[tuple[bytes, bytes]]:
         ends = (self._me, *path.hops)
         return [_link(one, other) for one, other in zip(ends, path.hops)]  # noqa: B905
+
+    def _has(self, peer: bytes, path: Path) -> bool:
+        known = self.peers.get(peer)
+        return known is not None and known.paths.get(path.hops[0]) is path
 
     def _time_of(self, revoker: bytes, path: Path) -> int:
         return path.times[path.hops.index(revoker)] if revoker in path.hops else _LATER

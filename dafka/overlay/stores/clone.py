@@ -5,6 +5,9 @@ lost an event, and when its master is silent for some seconds: then it takes whi
 keeps its content until then. libbroker's clones do neither. Masters of ours give a content in pieces
 (:mod:`dafka.overlay.stores.loading`), those of libbroker in one message.
 
+That message may come late, and be of before what the clone knows: of an earlier wish, or since libbroker's
+masters repeat the number that they began with. The clone never goes back. It goes on where it is.
+
 Writes go to the master over a channel of their own and come back as its decisions, see
 :mod:`dafka.overlay.stores.writing`.
 """
@@ -75,6 +78,8 @@ class Clone:
         self._asked: dict[tuple[EntityId, int], PutUnique] = {}
         self._attempt = 1
         self._loading: Loading | None = None
+        self._reached = 0  # the last event of the master before it began anew
+        self._is_whole = False  # whether the content was what the master's was then
 
     @property
     def is_readable(self) -> bool:
@@ -134,7 +139,7 @@ class Clone:
         if message is None or receiver not in (NO_ENTITY, self.entity):
             return []
         if self._loading is not None and content == Failed(0):
-            self._begin_anew()
+            self._begin_anew(self._input.next - 1)
             return []
         return self._carry(self._input.receive(message))
 
@@ -156,7 +161,8 @@ class Clone:
     def _new_input(self) -> Consumer:
         return Consumer(silent_ticks=MASTER_SILENT_TICKS)
 
-    def _begin_anew(self) -> None:
+    def _begin_anew(self, reached: int) -> None:
+        self._reached, self._is_whole = reached, self._loading is None
         self._input = self._new_input()
         self._attempt += 1
         self._loading = None
@@ -166,9 +172,18 @@ class Clone:
         assert handshake is not None
         if self._input.is_attached:
             return self._carry(self._input.receive(handshake)) if command.sender == self.master else []
+        if command.sender == self.master and state.offset < self._reached:
+            return self._go_on(state.heartbeat_interval)
         self.master = command.sender
         outputs: list[Output] = list(map(Changed, self.content.replace(state.state, command.sender)))
         outputs += self._carry(self._input.receive(handshake))
+        return outputs + self._attached()
+
+    def _go_on(self, heartbeat_interval: int) -> list[Output]:
+        """The master tells of what it was before the events that are known."""
+        if not self._is_whole:
+            return []  # it gives the content in pieces, and will give it anew
+        outputs = self._carry(self._input.receive(Handshake(self._reached, heartbeat_interval)))
         return outputs + self._attached()
 
     def _attached(self) -> list[Output]:
@@ -239,7 +254,7 @@ class Clone:
                     outputs += self._apply(sequence, action)
                     sequence += 1
                 case Lost() | Closed():
-                    self._begin_anew()
+                    self._begin_anew(sequence - 1)
                     return outputs
         return outputs + self._go_on_loading()
 

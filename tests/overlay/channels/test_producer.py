@@ -34,9 +34,18 @@ def test_the_first_event_has_number_2():
     assert attached("a").produce("x") == [Broadcast(Event(2, "x"))]
 
 
-def test_without_consumers_nothing_is_counted():
+def test_before_the_first_consumer_nothing_is_counted():
     producer = Producer()
     assert producer.produce("x") == [] and producer.sequence == 1 and producer.is_idle
+
+
+def test_what_happens_while_a_consumer_is_dropped_is_counted_so_that_it_notices():
+    producer = attached("a")
+    producer.produce("x")
+    producer.drop_slowest()
+    assert producer.produce("y") == [] and producer.is_idle
+    assert producer.add("a") == [Unicast("a", Handshake(3, HEARTBEAT_TICKS))]
+    assert producer.receive("a", Nack((3,))) == [Unicast("a", RetransmitFailed(3))]
 
 
 def test_a_consumer_hears_where_it_begins():

@@ -31,6 +31,7 @@ from ..libbroker import Libbroker
 
 TICK = 0.5  # seconds
 RETRY = 2.0
+LATER = 0.1  # the longest until a node goes on with what it is behind with
 CONNECTING = 0.05  # the longest that opening a connection takes
 MOST_MESSAGES = 100_000
 MOST_COPIES = 12
@@ -65,6 +66,7 @@ class Node:
         self.endpoint: EndpointRole = None  # type: ignore[assignment]
         self.content: Content | None = None  # of the master of the store, which is on a disk
         self.has_clone = False
+        self.goes_on = False
         self.connections: dict[int, Connection] = {}
         self.received: Counter[bytes] = Counter()
 
@@ -182,6 +184,7 @@ class Network:
         node.received = Counter()
         node.connections = {}
         node.held = []
+        node.goes_on = False
         node.endpoint = EndpointRole(node.id, int(self.now * 1e6), partial(next, self._numbers))
         if node.is_libbroker:
             node.endpoint = Libbroker(node.id)  # type: ignore[assignment]
@@ -325,6 +328,13 @@ class Network:
                     self._changed_for(node, peer)
                 case Refused(_, _, code, description):
                     self.note(f"{node}: refused, {code} {description}")
+        if not (node.is_libbroker or node.goes_on) and node.core.is_behind:
+            node.goes_on = True
+            self.later(self.random.uniform(0, LATER), self.in_process, node, self._settle, node)
+
+    def _settle(self, node: Node) -> None:
+        node.goes_on = False
+        self.carry(node, node.endpoint.go_on(self.now))
 
     def delivered(self, node: Node, publisher: bytes, topic: bytes, payload: bytes) -> None:
         require(publisher != node.id, f"{node} gets its own message {payload!r}")

@@ -63,8 +63,8 @@ def sends_each_path_for_itself(patch):
 
 def repeats_what_it_told_before_a_link_ended(patch):
     def word(self, path, known):
-        if known.word is None or known.word.said != (path, known.time):
-            known.word = Word((path, known.time), self.clock, self._encode(path, known))
+        if known.word is None or known.word.said[:2] != (path, known.time):
+            known.word = Word((path, known.time, self.clock), self._encode(path, known))
         return known.word
 
     patch.setattr(Flooding, "_word", word)
@@ -209,6 +209,17 @@ def forgets_no_leaf_of_a_node_that_is_gone(patch):
     patch.setattr(Leaves, "put", lambda self, node, leaves: put(self, node, leaves) if leaves else [])
 
 
+def forgets_what_it_is_behind_with(patch):
+    go_on = Flooding.go_on
+
+    def hasty(self):
+        outputs = go_on(self)
+        self._unsettled.clear()
+        return outputs
+
+    patch.setattr(Flooding, "go_on", hasty)
+
+
 @pytest.mark.parametrize(
     ("fault", "finder"),
     [
@@ -238,6 +249,7 @@ def forgets_no_leaf_of_a_node_that_is_gone(patch):
         (tells_leaves_nothing_new, 3),
         (keeps_the_list_of_leaves_to_itself, 3),
         (forgets_no_leaf_of_a_node_that_is_gone, 38),
+        (forgets_what_it_is_behind_with, 2),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

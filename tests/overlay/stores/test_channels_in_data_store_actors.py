@@ -8,13 +8,16 @@ from overlay.stores.town import Town, put
 from dafka.overlay.limits import HEARTBEAT_TICKS, MASTER_SILENT_TICKS, SILENT_TICKS
 from dafka.overlay.stores.content import Content
 from dafka.overlay.stores.master import Master
+from dafka.overlay.stores.outputs import Changed
 from dafka.overlay.values import Count, types
 from dafka.overlay.wire.commands import (
+    AckClone,
     Add,
     Clear,
     Command,
     CumulativeAck,
     Erase,
+    Load,
     Nack,
 )
 from dafka.overlay.wire.primitives import NO_ENTITY, EntityId
@@ -72,6 +75,57 @@ def test_an_event_that_cannot_be_had_any_more_makes_a_clone_begin_anew():
     town.deaf.clear()
     town.tick(4 * HEARTBEAT_TICKS)
     assert [town.get("b", Count(number)) for number in range(5)] == list(range(5))
+
+
+def old_handshake(town: Town) -> Command:
+    """What the master tells a clone that asks now, however late that arrives."""
+    master, offset = town.master, town.master._producer.sequence
+    state = AckClone(offset, HEARTBEAT_TICKS, tuple(master.content))
+    return Command(offset, master.entity, town.clones["a"].entity, state)
+
+
+def test_a_content_that_comes_late_does_not_take_a_clone_back():
+    town = Town("a")
+    town.tick()
+    late = old_handshake(town)
+    town.write("m", put("k", 1))
+    town.tick(HEARTBEAT_TICKS)
+    clone = town.clones["a"]
+    town.deaf.add("m")
+    town.tick(MASTER_SILENT_TICKS + 1)
+    assert not clone.is_attached
+    town.deaf.clear()
+    town.said.clear()
+    town.carry("a", clone.receive(late))
+    assert clone.is_attached and town.get("a", "k") == 1
+    town.write("m", put("k", 2))
+    town.tick(2 * HEARTBEAT_TICKS)
+    assert town.get("a", "k") == 2 and clone.is_idle and town.master.is_idle
+    changes = [output.event[3:5] for name, output in town.said if name == "a" and isinstance(output, Changed)]
+    assert changes == [(1, 2)]
+
+
+def test_a_content_that_comes_late_does_not_end_one_that_comes_in_pieces(monkeypatch):
+    monkeypatch.setattr("dafka.overlay.stores.pieces.PIECE_ENTRIES", 1)
+    town = Town("a")
+    for number in range(5):
+        town.master.write(0.0, put(number, "before"))
+    town.tick()
+    late = old_handshake(town)
+    clone = town.clones["a"]
+    for number in range(5):
+        town.write("m", put(number, "after"))
+    town.deaf.add("m")
+    town.tick(MASTER_SILENT_TICKS + 1)
+    load = Command(0, clone.entity, NO_ENTITY, Load(clone._attempt, 0))
+    (first,) = town.master.receive(town.now, load)
+    clone.receive(first.command)
+    town.tick(MASTER_SILENT_TICKS + 1)  # the others are lost, and it begins anew
+    assert clone.receive(late) == [] and not clone.is_attached
+    assert {town.get("a", number) for number in range(5)} == {"after"}
+    town.deaf.clear()
+    town.tick(2 * HEARTBEAT_TICKS)
+    assert clone.is_idle and {town.get("a", number) for number in range(5)} == {"after"}
 
 
 @pytest.mark.parametrize(("bound", "most"), [("MOST_KEPT", 3), ("KEPT_OCTETS", 30)])

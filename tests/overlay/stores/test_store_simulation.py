@@ -27,6 +27,26 @@ def test_stores_converge_whatever_is_lost_and_whoever_restarts(first):
             pytest.fail(f"seed {seed}: {error}")
 
 
+@pytest.mark.parametrize("seed", [201, 801, 940986])
+def test_seeds_that_have_failed_once(seed):
+    simulate(seed)
+
+
+def goes_back_to_an_older_content(patch):
+    begin_anew = Clone._begin_anew
+
+    def forgetful(self, reached):
+        begin_anew(self, reached)
+        self._reached = 0
+
+    patch.setattr(Clone, "_begin_anew", forgetful)
+
+
+def counts_nothing_while_nobody_listens(patch):
+    produce = Producer.produce
+    patch.setattr(Producer, "produce", lambda self, *event: produce(self, *event) if self.consumers else [])
+
+
 def does_not_begin_anew_after_a_loss(patch):
     carry = Clone._carry
     patch.setattr(
@@ -139,6 +159,8 @@ def asks_only_its_old_master(patch):
 @pytest.mark.parametrize(
     ("fault", "finder"),
     [
+        (goes_back_to_an_older_content, 11),
+        (counts_nothing_while_nobody_listens, 801),
         (does_not_begin_anew_after_a_loss, 6),
         (forgets_what_is_not_acknowledged, 9),
         (decides_again_when_asked_again, 19),
