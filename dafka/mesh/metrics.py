@@ -125,6 +125,7 @@ COUNTERS = frozenset(
         *("endpoint_commands_in", "endpoint_commands_out", "endpoint_fetches_in", "endpoint_fetches_out"),
         "endpoint_dropped",
         *("listener_accepted", "listener_requests", "listener_bytes_in", "listener_bytes_out"),
+        "listener_throttled",
         *("zper_accepted", "zper_messages_in", "zper_bytes_in", "zper_flushes"),
         *("zper_requests", "zper_messages_streamed", "zper_bytes_streamed", "zper_acks", "zper_acks_dropped"),
         *("bridge_records_in", "bridge_messages_out", "bridge_bytes_in"),
