@@ -20,7 +20,6 @@ from kafka.errors import (
     UnknownError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
-    UnsupportedCompressionTypeError,
 )
 
 from dafka.broker.access.rights import Rights
@@ -46,10 +45,8 @@ from dafka.broker.interface.broker import (
 from dafka.broker.server.answers.naming import topic_names
 from dafka.broker.server.fetch_sessions import Answers, FetchSession, FetchSessions
 from dafka.hub.turns import Pace
-from dafka.protocol.batch import is_zstd
 from dafka.security.acls.terms import Operation, ResourceType
 
-ZSTD = 10
 GATHER_SECONDS = 0.05
 """How long an incremental fetch with fewer records than ``min_bytes`` waits for more of the same partitions
 before it checks the others again."""
@@ -88,7 +85,7 @@ def fetch(
     if not request.known_level:
         # As in Kafka, all of it is refused if there is something to read at that level.
         request = request._replace(max_wait=0.0)
-    read = partial(_read, broker, stored=stored and version >= ZSTD)  # before, batches are looked at
+    read = partial(_read, broker, stored=stored)
     by_id = version >= BY_ID
     if request.session_epoch in (INITIAL, FINAL):
         sessions.close(request.session_id)
@@ -233,8 +230,6 @@ def _read(
         allowed = _readable(rights, (topic for topic, _ in found))
         unread = _refused(TopicAuthorizationFailedError)
         found = {key: one if key[0] in allowed else unread for key, one in pace.over(found.items())}
-    if version < ZSTD:
-        found = {key: _without_zstd(one) for key, one in pace.over(found.items())}
     if by_id:
         answers += [(by_id[key], one) for key, one in pace.over(found.items())]
     else:
@@ -289,10 +284,3 @@ def is_enough(found: Collection[Fetched], min_bytes: int, max_bytes: int) -> boo
 
 def _refused(error: Error) -> Fetched:
     return Fetched(error, NO_OFFSET, NO_OFFSET, [])
-
-
-def _without_zstd(fetched: Fetched) -> Fetched:
-    """Refuse zstd batches, which clients before version 10 cannot read."""
-    if any(map(is_zstd, fetched.batches)):
-        return fetched._replace(error=UnsupportedCompressionTypeError, batches=[])
-    return fetched
