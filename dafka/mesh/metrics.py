@@ -3,7 +3,7 @@
 A plain mapping from names to numbers; those in :data:`LABELS` are mappings themselves. Names in
 :data:`COUNTERS` only ever grow; all others are gauges. Those that begin with ``endpoint_`` belong to the
 endpoint, which all nodes of a process with equal options share: its ``records_in`` came from other processes,
-its ``records_out`` were published by any of its nodes, to whomever.
+its ``records_out`` were published by any of its nodes, to any peer.
 
 Everything is counted once for a run of records or read off when asked for; nothing is counted per record.
 """

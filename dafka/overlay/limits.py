@@ -186,7 +186,7 @@ MOST_LOADING = 16
 """Clones and proxies that are given a large content at the same time. Others ask again."""
 
 LOADING_TICKS = 50
-"""Somebody who is given a content, and asks for no more of it for so many ticks, has lost interest."""
+"""A reader of a content that asks for no more of it for so many ticks has lost interest."""
 
 ASK_TICKS = 5
 """Questions that are not answered are asked again after so many ticks."""

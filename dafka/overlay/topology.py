@@ -33,7 +33,7 @@ class Graph(NamedTuple):
 
 
 class Observer:
-    """Finds out the topology around ``endpoint``, and notices who comes. Nothing goes from its graph."""
+    """Finds out the topology around ``endpoint``, and notices new nodes. Nothing goes from its graph."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.graph = Graph({endpoint.id: Node(endpoint.id, ())}, set())

@@ -208,14 +208,14 @@ class CatchUp(Generic[F]):
                 self._ask(now, first, outputs)
 
     def encourage(self, follower: F) -> None:
-        """Somebody who may have the records has turned up."""
+        """A node that may have the records has turned up."""
         if follower.state is State.PAUSED:
             self._forget_fetch(follower)
             self._answered(follower)
             self._wait(follower)
 
     def encourage_all(self) -> None:
-        """Somebody who may have the records of any partition has turned up."""
+        """A node that may have the records of any partition has turned up."""
         for follower in list(self._paused):
             self.encourage(follower)
 

@@ -221,7 +221,7 @@ class Members(Mapping[str, Member]):
         for member_id in [member_id for member_id, until in self.pending.items() if until <= now]:
             del self.pending[member_id]
 
-    # -- who is missing -----------------------------------------------------------------------------
+    # -- missing members -----------------------------------------------------------------------------
 
     def absent(self) -> list[Member]:
         """Members that have not joined the rebalance, without static members, which keep their places."""

@@ -1,4 +1,4 @@
-"""The part of the broker interface about who may come in, and do what: accounts and access control lists.
+"""The part of the broker interface about security: accounts and access control lists.
 
 See :mod:`dafka.broker.interface.broker` for what all methods have in common.
 """

@@ -1,4 +1,4 @@
-"""The part of a remote broker about who may come in, and do what."""
+"""The part of a remote broker about security: accounts and access control lists."""
 
 from __future__ import annotations
 

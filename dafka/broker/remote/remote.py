@@ -97,7 +97,7 @@ class Remote(BrokerInterface):
 
     Nothing is opened before the first call, and calls after :meth:`close` open connections again.
     ``request_timeout``: seconds that an answer may take; ``connect_timeout``: a new connection.
-    ``tls``: for brokers that are reached by TLS. ``sasl``: for those that want to know who asks.
+    ``tls``: for brokers that are reached by TLS. ``sasl``: for those with accounts.
     """
 
     is_remote = True

@@ -171,7 +171,7 @@ class Authentication:
         self._requests += 1
         if self._name is None and self._requests > limits.SASL_REQUESTS:
             raise BadRequestError(
-                "sasl", f"{limits.SASL_REQUESTS} requests, and it is not known who sends them"
+                "sasl", f"{limits.SASL_REQUESTS} requests without a login"
             )
         if len(data) > limits.SASL_REQUEST_MAX_BYTES:
             raise _too_large(len(data))

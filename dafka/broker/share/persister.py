@@ -135,7 +135,7 @@ class Persister:
         places: Iterable[SharePlace],
         change: Callable[[SharePlace, Partition | None], SharedState],
     ) -> dict[SharePlace, SharedState]:
-        """The same for changes, with nobody there who reads."""
+        """The same for changes, without reading members."""
 
         def dropped(place: SharePlace, partition: Partition | None) -> SharedState:
             delivery = None if partition is None else self._deliveries.known(group, partition)

@@ -72,7 +72,7 @@ class Publishing:
         self._subscribers.deliver_own(topic, payloads, self._role.me)
         outputs = self._role.publish_many(topic, payloads)
         if len(outputs) <= limits.CARRIED_AT_ONCE or not all(isinstance(one, Send) for one in outputs):
-            # Somebody was left who is too slow: if that were told later, it might be behind the beginning of
+            # A peer was left that is too slow: if that were told later, it might be behind the beginning of
             # its next connection, or name one that is gone by then.
             self._carry(outputs)
         else:  # a message to a thousand peers makes one for each

@@ -56,7 +56,7 @@ class Peer:
 
     @property
     def peers(self) -> list[bytes]:
-        """Everybody who is reachable."""
+        """All reachable peers."""
         known = self.flooding.table.peers.items()
         return [*[peer for peer, one in known if one.paths], *self.flooding.leaves]
 

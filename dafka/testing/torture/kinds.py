@@ -11,7 +11,7 @@ there, and refused ones are not written. Each kind belongs to a level:
     and clients do it by themselves.
 ``group``
     What the other members of a group do to this one. Kafka promises that a record is read by one member of a
-    group at a time *per generation*, and that who has lost its membership cannot commit any more.
+    group at a time *per generation*, and that a consumer that has lost its membership cannot commit any more.
 ``everything``
     All of it, and a refusal that may not be retried.
 """

@@ -31,7 +31,7 @@ def _homogeneous(spec: Spec) -> Target:
     target: Target = {}
     free: dict[UUID, set[int]] = {topic: set(range(spec.partitions[topic])) for topic in sorted(topics)}
     wanting: list[tuple[str, int]] = []  # members with fewer than each, and how many they lack
-    even: list[str] = []  # members with exactly as many, who may get one more
+    even: list[str] = []  # members with exactly as many, which may get one more
     for member in spec.members:
         kept = _of_topics(member.target, topics)
         count = size(kept)

@@ -24,7 +24,7 @@ def version_of(request: Any) -> int:
 
 
 def not_there(broker: BrokerInterface, names: Collection[str]) -> set[str]:
-    """Those of the names that are no topic's."""
+    """The names without a topic."""
     if not names:
         return set()
     return {name for name, topic in broker.metadata(names).topics.items() if topic.error is not None}
