@@ -17,7 +17,7 @@ notes how far the partition is clean now. There are as many passes as the bounde
 - Records without a key, control batches, and batches that cannot be read (damage, a codec that is not
   installed) stay as they are. After meeting one of the last kind a pass removes no tombstones, for an older
   record of their key may hide in it. When all can be read again, the partition counts as not compacted at
-  all: what is in such a batch has not overtaken anything yet.
+  all: records of such a batch have not replaced any others yet.
 - The last value of the partition is the tail; it is not touched. Raw messages have no keys: nothing happens.
 - A run ends before a sequence that it chooses when it begins, and not before a value: small values are merged
   meanwhile, and a merged one may hold both what the run is about and what is too young or not decided yet.
@@ -114,8 +114,8 @@ def dirty_bytes(
     end_offset: int | None = None,
     now_ms: int | None = None,
 ) -> tuple[int, int]:
-    """(bytes of values not compacted yet, bytes of all values), without what :func:`compact` leaves alone:
-    what ``min.cleanable.dirty.ratio`` is about."""
+    """(bytes of values not compacted yet, bytes of all values), without what :func:`compact` leaves alone;
+    ``min.cleanable.dirty.ratio`` is about these."""
     start, end = _dirty(log, partition, min_lag_ms, end_offset, _now() if now_ms is None else now_ms)
     index = partition.index
     return index.size_between(start, end), index.size_between(0, end)

@@ -1,4 +1,4 @@
-"""``Retention`` under the name that programs import it by: what a store lets go of, and when."""
+"""``Retention`` under the name that programs import it by: which records a store deletes, and when."""
 
 from dafka.commit.retention import Retention
 

@@ -209,7 +209,7 @@ class Core:
         return self.peer.flooding.is_behind
 
     def go_on(self) -> list[Output]:
-        """Some milliseconds of the work that is left. What else happens meanwhile is right without it."""
+        """Some milliseconds of the work that is left. Other events meanwhile are right without it."""
         return self._carry_routing(self.peer.flooding.go_on())
 
     def subscribe(self, prefixes: Iterable[bytes]) -> list[Output]:

@@ -1,4 +1,5 @@
-"""Claiming a partition: where a producer that was given its partition's name goes on, and who else writes it.
+"""Claiming a partition: where a producer that was given its partition's name goes on, and other writers of
+it.
 
 A sensor may want the same partition after each restart. The partition then outlives the producers that write
 it one after another, and a producer that numbered its records from 0 again would publish under numbers that

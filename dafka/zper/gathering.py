@@ -41,7 +41,7 @@ class Run(NamedTuple):
     copied: bool = False  # from another node, and not for this one's replicas
 
     def octets(self) -> int:
-        """What they take in memory, about."""
+        """The memory of these messages, about."""
         if isinstance(self.messages, Singles):
             return sum(map(len, self.messages.frames)) + MESSAGE_OCTETS * len(self.messages)
         frames = list(chain.from_iterable(self.messages))
@@ -109,7 +109,7 @@ class Gathering(Generic[ClientT]):
 
     @property
     def octets(self) -> int:
-        """What they take in memory, about."""
+        """The memory of these messages, about."""
         return self._bulk.octets
 
     def add(self, run: Run, now: float) -> int:

@@ -172,7 +172,7 @@ FAMILIES: dict[str, str] = {
     "controller.quorum": "Address of another node's ZPController",
 }
 """Keys with a number behind them: ``writer.replica.1``, ``writer.replica.2``."""
-ALIASES = {"retention_hours": "retain_hours"}  # what the Java server's own server.properties has
+ALIASES = {"retention_hours": "retain_hours"}  # as in the Java server's own server.properties
 
 
 # -- lines ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Traffic of a broker: what clients read, and how long their calls take, for the console.
+"""Traffic of a broker: records and octets read by clients, and durations of their calls, for the console.
 
 It costs two looks at the clock and some additions for each call, whatever the number of its records.
 """
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from math import log2
 
-_STEPS = 4  # buckets for each doubling of the time: what is told is right within a fifth
+_STEPS = 4  # buckets for each doubling of the time: durations are right within a fifth
 _BUCKETS = 128  # the last one is for an hour and more
 _WINDOW = 10.0  # seconds
 

@@ -16,8 +16,8 @@ The rules of Broker's developer guide ("Subscription Flooding"), with bounds:
 - When a link goes, both its ends flood a revocation with their logical time. It takes along all paths that
   led over the link and are older. Without it nodes would go on to tell each other of ever longer ways around,
   through each other, to a peer that is gone.
-- Paths are gone at once. What that means for very many peers (telling the neighbours, forgetting those
-  without a path) is found out in pieces, for each as it is then: see :meth:`Flooding.go_on`.
+- Paths are gone at once. The consequences for very many peers (telling the neighbours, forgetting those
+  without a path) are found out in pieces, for each as it is then: see :meth:`Flooding.go_on`.
 
 The logical clock rises when the filter or the links change. It begins at ``time``, which has to be later than
 that of any earlier life of the same id: the microseconds of the wall clock will do.

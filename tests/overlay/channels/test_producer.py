@@ -39,7 +39,7 @@ def test_before_the_first_consumer_nothing_is_counted():
     assert producer.produce("x") == [] and producer.sequence == 1 and producer.is_idle
 
 
-def test_what_happens_while_a_consumer_is_dropped_is_counted_so_that_it_notices():
+def test_events_while_a_consumer_is_dropped_are_counted_so_that_it_notices():
     producer = attached("a")
     producer.produce("x")
     producer.drop_slowest()

@@ -115,7 +115,7 @@ def test_a_revocation_of_a_link_that_many_paths_led_over_is_carried_out_in_piece
     assert known(town, "A") == {B, S, *MANY}
 
 
-def test_what_somebody_contradicts_is_told_again_in_pieces(town):
+def test_contradicted_statements_are_repeated_in_pieces(town):
     clock = town["A"].flooding.clock
     outputs = town["A"].receive(S, encode_routed(Revocation(A, clock + 5, B))[4:])
     told = words(outputs, B)

@@ -242,7 +242,7 @@ class ConsumerGroup(PartitionGroup[Member]):
                 matched = self.resolved.get(regex or "", _NO_TOPICS)
                 with suppress(InvalidRequestError):  # too many for the group: it goes on with what it has
                     changed = self.subscribe(member, member.names | matched) or changed
-                self.mark(member)  # for the group's sake: what is resolved is kept
+                self.mark(member)  # for the group's sake: resolved expressions are kept
                 yield
         if changed:
             self.raise_epoch()

@@ -99,8 +99,9 @@ def in_two(
 ) -> list[tuple[K, list[tuple[int, T]]]]:
     """Topics in the order of Kafka, which looks for partitions before it does something with them.
 
-    What is not there comes first, by topic; what is there is added to that, or else comes as it was asked.
-    Of topics of which no partition was named those that are not there, ``gone``, are answered.
+    Partitions that do not exist come first, by topic; existing ones are added to their topic there, or else
+    come as they were asked. Of topics of which no partition was named those that are not there, ``gone``, are
+    answered.
     """
     unknown: dict[K, list[tuple[int, T]]] = {}
     known: list[tuple[K, list[tuple[int, T]]]] = []
