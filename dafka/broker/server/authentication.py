@@ -170,9 +170,7 @@ class Authentication:
         """Take a frame; ``otherwise`` answers ApiVersions. It may wait. Raises BadRequestError."""
         self._requests += 1
         if self._name is None and self._requests > limits.SASL_REQUESTS:
-            raise BadRequestError(
-                "sasl", f"{limits.SASL_REQUESTS} requests without a login"
-            )
+            raise BadRequestError("sasl", f"{limits.SASL_REQUESTS} requests without a login")
         if len(data) > limits.SASL_REQUEST_MAX_BYTES:
             raise _too_large(len(data))
         if self._bare and self._exchange is not None:
