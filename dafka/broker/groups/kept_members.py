@@ -74,6 +74,7 @@ class _Written:
         self.group = group
         self.rows: dict[str, Saved] = {}
         self.too_large: dict[str, Saved] = {}  # not written
+        self.deleted: set[str] = set()  # members whose rows the next round deletes, or the one under way
         self.later: set[str] = set()  # members whose rows a green thread writes
         self.is_busy = False  # it does
         self.asked = self.done = 0  # how many writes were asked for, and how many of these are over
@@ -165,21 +166,30 @@ class KeptMembers:
             known.rows[which] = saved
         elif known.rows.pop(which, None) is None:
             return {}
+        else:
+            known.deleted.add(which)
         return {(MEMBERS, key_of(name, which)): row}
 
     def _put(self, name: str, known: _Written, rows: Rows, number: int) -> None:
+        deleted, known.deleted = known.deleted, set()
+
         def done(error: Exception | None) -> None:
             if error is not None:
-                self._failed(name, known, error)
+                self._failed(name, known, deleted, error)
             known.done = max(known.done, number)
             known.changes.tell()
             self._forget_if_empty(name, known)
 
         self._writer.put(rows, done)
 
-    def _failed(self, name: str, known: _Written, error: Exception) -> None:
-        known.group = None  # the next change has everything written
-        known.rows = dict.fromkeys(known.rows, ())
+    def _put_and_wait(self, known: _Written, rows: Rows) -> None:
+        self._writer.put_and_wait(rows)
+        known.deleted.clear()
+
+    def _failed(self, name: str, known: _Written, deleted: Iterable[str], error: Exception) -> None:
+        known.group = None  # the next change has everything written, and again deleted
+        known.rows = dict.fromkeys((*known.rows, *deleted), ())
+        known.too_large.clear()
         if not isinstance(error, LogClosedError):
             log.warning(
                 "members of group %r were not written; after a restart they join again: %s", name, error
@@ -199,17 +209,18 @@ class KeptMembers:
                     rows.update(self._rows(name, known, [member_id]))
                     if len(rows) >= KEPT_MEMBERS_IN_A_ROUND:
                         rows.update(self._own_row(name, known, is_whole=False))
-                        self._writer.put_and_wait(rows)
+                        self._put_and_wait(known, rows)
                         rows = {}
                     pace.rest()
                 if known.group is not None:
                     rows.update(self._own_row(name, known, is_whole=not known.later))
                 if rows:
-                    self._writer.put_and_wait(rows)
+                    self._put_and_wait(known, rows)
                 known.done = max(known.done, number)
                 known.changes.tell()
         except LogError as error:
-            self._failed(name, known, error)
+            self._failed(name, known, known.deleted, error)
+            known.deleted.clear()
         finally:
             known.is_busy = False
             known.done = known.asked

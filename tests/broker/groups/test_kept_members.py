@@ -25,6 +25,7 @@ from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.groups import GroupType, LeavingMember
 from dafka.broker.interface.share import ShareHeartbeat
 from dafka.broker.interface.streams_groups import StreamsHeartbeat, Subtopology, Topology
+from dafka.log import LogWriteError
 from dafka.testing import TestBroker
 
 HOST = "/192.0.2.1"
@@ -273,6 +274,26 @@ def test_a_large_group_is_written_in_pieces(life):
     life.again()
     group = life.call("describe_consumer_groups", ["g"])["g"]
     assert len(group.members) == 130
+
+
+@pytest.mark.parametrize("at_once", [kept_members.KEPT_MEMBERS_AT_ONCE, 0])
+def test_a_member_whose_deletion_failed_is_deleted_with_the_next_change(life, monkeypatch, at_once):
+    monkeypatch.setattr(kept_members, "KEPT_MEMBERS_AT_ONCE", at_once)
+    epoch = life.consumer("x", 0).member_epoch
+    life.consumer("y", 0)
+    log = life.client.core.log
+
+    def fail(*rows: Any) -> None:
+        raise LogWriteError(log.path, "no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log._storage, "commit", fail)
+        assert life.consumer("y", -1).error is None
+    assert key_of("g", "y") in life.rows.unordered()
+    assert life.consumer("x", epoch).error is None
+    until(lambda: set(life.rows.unordered()) == {key_of("g", WHOLE), key_of("g", "x")})
+    life.again()
+    assert [one.member_id for one in life.call("describe_consumer_groups", ["g"])["g"].members] == ["x"]
 
 
 class SlowDisk(Disk):
