@@ -7,11 +7,12 @@ them, and reads them when the broker starts. The first part of each is the type 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from math import inf
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from dafka.broker.groups.modern.since import Since, is_part, part_of, part_row
 from dafka.broker.interface.groups import JoinRequest
 from dafka.log import shapes
 
@@ -41,18 +42,17 @@ TEXTS = shapes.list_of(shapes.text)
 
 def is_partitions(value: Any) -> bool:
     """Whether this can be the row of partitions by topic."""
-    return _is_by_topic(value, shapes.natural)
+    return _is_by_topic(value, shapes.list_of(shapes.natural))
 
 
 def is_since(value: Any) -> bool:
     """Whether this can be the row of what each partition has been had since."""
-    return _is_by_topic(value, shapes.row_of(shapes.natural, shapes.natural))
+    return _is_by_topic(value, is_part)
 
 
 def _is_by_topic(value: Any, check: shapes.Check) -> bool:
     return type(value) is dict and all(
-        len(topic) == 32 and set(topic) <= _HEX and type(each) is list and all(map(check, each))
-        for topic, each in value.items()
+        len(topic) == 32 and set(topic) <= _HEX and check(each) for topic, each in value.items()
     )
 
 
@@ -70,17 +70,14 @@ def partitions_of(row: Mapping[str, Iterable[int]]) -> dict[UUID, frozenset[int]
     return {topic: numbers for topic, numbers in found.items() if numbers}
 
 
-def since_row(since: Mapping[tuple[UUID, int], int]) -> dict[str, list[list[int]]]:
-    """The epochs from which on a member has had each of its partitions."""
-    row: dict[str, list[list[int]]] = {}
-    for (topic, number), epoch in since.items():
-        row.setdefault(topic.hex, []).append([number, epoch])
-    return row
+def since_row(since: Since[UUID]) -> dict[str, list[list[Any]]]:
+    """The epochs from which on a member has had its partitions."""
+    return {topic.hex: part_row(epochs) for topic, epochs in since.items()}
 
 
-def since_of(row: Mapping[str, Iterable[Sequence[int]]]) -> dict[tuple[UUID, int], int]:
+def since_of(row: Mapping[str, list[list[Any]]]) -> Since[UUID]:
     """The same, of a row."""
-    return {(UUID(topic), number): epoch for topic, each in row.items() for number, epoch in each}
+    return {UUID(topic): part_of(epochs) for topic, epochs in row.items()}
 
 
 def seconds_row(seconds: float) -> float | None:

@@ -46,6 +46,7 @@ from dafka.broker.groups.modern.assignment import (
 )
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from dafka.broker.groups.modern.partitions import PartitionGroup
+from dafka.broker.groups.modern.since import epoch_of
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerMember, Partitions
 from dafka.broker.interface.groups import IN_PROCESS, GroupType, JoinRequest
@@ -403,7 +404,7 @@ class ConsumerGroup(PartitionGroup[Member]):
 
     def has_since(self, member: Member, topic: str, partition: int) -> float:
         found = self._topics.find(topic)
-        return inf if found is None else member.since.get((found.topic_id, partition), inf)
+        return inf if found is None else epoch_of(member.since, found.topic_id, partition)
 
     # -- describing -----------------------------------------------------------------------------
 

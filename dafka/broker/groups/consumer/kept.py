@@ -25,6 +25,7 @@ from dafka.broker.groups.kept_rows import (
     since_row,
 )
 from dafka.broker.groups.modern.assignment import Assignment
+from dafka.broker.groups.modern.since import Since
 from dafka.broker.interface.groups import JoinRequest
 from dafka.log import shapes
 
@@ -52,7 +53,7 @@ class SavedMember(NamedTuple):
     rebalance_timeout: float
     assigned: Assignment
     revoking: Assignment
-    since: Mapping[tuple[UUID, int], int]
+    since: Since[UUID]
     classic: JoinRequest | None
 
 

@@ -6,7 +6,6 @@ yet that it has. Both are the member's own; nobody else gets them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from math import inf
 from uuid import UUID
 
@@ -15,6 +14,7 @@ from kafka.errors import IllegalGenerationError
 from dafka.broker.groups.consumer.kept import SavedMember
 from dafka.broker.groups.modern.assignment import NOTHING, Assignment
 from dafka.broker.groups.modern.group import ModernMember
+from dafka.broker.groups.modern.since import Since, lost, taken
 from dafka.broker.interface.groups import Error, JoinRequest
 
 
@@ -32,7 +32,7 @@ class Member(ModernMember):
         self.rebalance_timeout = inf
         self.assigned: Assignment = NOTHING
         self.revoking: Assignment = NOTHING
-        self.since: Mapping[tuple[UUID, int], int] = {}
+        self.since: Since[UUID] = {}
         self.lacks = False  # whether some of its target is another one's still
         self.revoke_by = inf  # it is removed if it still has what it is to give up
         self.classic: JoinRequest | None = None  # what it joined with, if it speaks the classic protocol
@@ -79,14 +79,9 @@ class Member(ModernMember):
     def take(self, fresh: Assignment) -> None:
         """Note since when it has these partitions; its epoch is the new one."""
         if fresh:
-            self.since = {**self.since, **dict.fromkeys(_each(fresh), self.epoch)}
+            self.since = taken(self.since, fresh, self.epoch)
 
     def lose(self, given_up: Assignment) -> None:
         """Forget since when it had these partitions."""
         if given_up:
-            gone = set(_each(given_up))
-            self.since = {one: epoch for one, epoch in self.since.items() if one not in gone}
-
-
-def _each(partitions: Assignment) -> Iterator[tuple[UUID, int]]:
-    return ((topic, number) for topic, numbers in partitions.items() for number in numbers)
+            self.since = lost(self.since, given_up)

@@ -27,6 +27,7 @@ from typing import NamedTuple
 from kafka.errors import BrokerResponseError, InvalidRequestError
 
 from dafka.broker.groups.modern.group import JOIN_EPOCH, ModernGroup
+from dafka.broker.groups.modern.since import epoch_of
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.groups.streams.endpoints import partitions_at
 from dafka.broker.groups.streams.internal_topics import Configured, configure
@@ -416,7 +417,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
 
     def has_since(self, member: Member, topic: str, partition: int) -> float:
         subtopology = self._reader.get(topic)
-        return inf if subtopology is None else member.since.get((subtopology, partition), inf)
+        return inf if subtopology is None else epoch_of(member.since, subtopology, partition)
 
     # -- describing -----------------------------------------------------------------------------
 

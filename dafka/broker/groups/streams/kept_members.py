@@ -16,7 +16,8 @@ from dafka.broker.groups.kept_rows import (
     seconds_of,
     seconds_row,
 )
-from dafka.broker.groups.streams.tasks import Roles, Share, TaskId
+from dafka.broker.groups.modern.since import Since, is_part, part_of, part_row
+from dafka.broker.groups.streams.tasks import Roles, Share
 from dafka.broker.interface.streams_groups import Endpoint
 from dafka.log import shapes
 
@@ -44,7 +45,7 @@ class SavedMember(NamedTuple):
     rebalance_timeout: float
     assigned: Roles
     revoking: Roles
-    since: Mapping[TaskId, int]
+    since: Since[str]
 
 
 def _roles_row(roles: Roles) -> Row:
@@ -66,7 +67,7 @@ def _member_row(one: SavedMember) -> Row:
         seconds_row(one.rebalance_timeout),
         _roles_row(one.assigned),
         _roles_row(one.revoking),
-        [[name, number, epoch] for (name, number), epoch in one.since.items()],
+        {name: part_row(epochs) for name, epochs in one.since.items()},
     ]
 
 
@@ -80,7 +81,7 @@ def _read_member(row: Row) -> SavedMember:
             seconds_of(rebalance),
             _roles_of(assigned),
             _roles_of(revoking),
-            {(name, number): epoch for name, number, epoch in since},
+            {name: part_of(epochs) for name, epochs in since.items()},
         )
     )
 
@@ -106,7 +107,7 @@ FORMAT = Format(
         optional_seconds,
         _ROLES,
         _ROLES,
-        shapes.list_of(shapes.row_of(shapes.text, shapes.natural, shapes.natural)),
+        shapes.mapping_of(is_part),
     ),
     lambda row: SavedGroup(*row),
     _read_member,

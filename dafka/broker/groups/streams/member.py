@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from math import inf
 
 from dafka.broker.groups.modern.group import ModernMember
+from dafka.broker.groups.modern.since import Since, lost, taken
 from dafka.broker.groups.streams.kept_members import SavedMember
-from dafka.broker.groups.streams.tasks import NOTHING, Roles, TaskId, each
+from dafka.broker.groups.streams.tasks import NOTHING, Roles
 from dafka.broker.interface.streams_groups import Endpoint, StreamsHeartbeat
 
 
@@ -27,7 +28,7 @@ class Member(ModernMember):
         self.tags: Mapping[str, str] = {}
         self.assigned = NOTHING
         self.revoking = NOTHING
-        self.since: Mapping[TaskId, int] = {}
+        self.since: Since[str] = {}
         self.lacks = False  # whether some of its target is not free yet
         self.revoke_by = inf  # it is removed if it still has what it is to give up
 
@@ -89,10 +90,9 @@ class Member(ModernMember):
     def take(self, fresh: Roles) -> None:
         """Note since when it has these tasks; its epoch is the new one."""
         if fresh.active:
-            self.since = {**self.since, **dict.fromkeys(each(fresh.active), self.epoch)}
+            self.since = taken(self.since, fresh.active, self.epoch)
 
     def lose(self, given_up: Roles) -> None:
         """Forget since when it had these tasks."""
         if given_up.active:
-            gone = set(each(given_up.active))
-            self.since = {task: epoch for task, epoch in self.since.items() if task not in gone}
+            self.since = lost(self.since, given_up.active)

@@ -7,63 +7,83 @@ somebody's alone in the whole group.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
-from dafka.broker.groups.streams.tasks import NONE, Roles, Share, TaskId, each, frozen
+from dafka.broker.groups.streams.tasks import Roles, Share
+
+Numbers = Mapping[str, set[int] | frozenset[int]]  # of tasks, by subtopology
 
 
 class Owned:
     """The tasks of a group that members have."""
 
     def __init__(self) -> None:
-        self._active: dict[TaskId, str] = {}  # the process that runs it
-        # In which processes how many members have it as a standby or warm it up.
-        self._copies: dict[TaskId, Counter[str]] = {}
+        self._active: dict[str, set[int]] = {}  # by subtopology
+        # Of all roles, by process: what a member there has, what a second one has as well, and so on.
+        self._at: dict[str, list[dict[str, set[int]]]] = {}
 
     def free(self, process: str, wanted: Roles) -> Roles:
         """Those of the tasks that a member in this process may take now."""
-        taken: set[TaskId] = set()  # one role for each task, also among the wanted ones
-
-        def of(share: Share, is_active: bool) -> Share:
-            free: dict[str, set[int]] = {}
-            for task in each(share):
-                if task not in taken and self._is_free(process, task, is_active):
-                    taken.add(task)
-                    free.setdefault(task[0], set()).add(task[1])
-            return frozen(free) if free else NONE
-
-        return Roles(of(wanted.active, True), of(wanted.standby, False), of(wanted.warmup, False))
-
-    def _is_free(self, process: str, task: TaskId, is_active: bool) -> bool:
-        runs = self._active.get(task)
-        if runs is not None and (is_active or runs == process):
-            return False
-        return process not in self._copies.get(task, ())
+        here: Numbers = self._at[process][0] if process in self._at else {}
+        active = _without(_without(wanted.active, here), self._active)
+        standby = _without(_without(wanted.standby, here), active)  # one role for each task
+        warmup = _without(_without(_without(wanted.warmup, here), active), standby)
+        return Roles(active, standby, warmup)
 
     def take(self, process: str, roles: Roles) -> None:
         """A member in this process has these tasks now; those that are active were nobody's."""
-        for task in each(roles.active):
-            assert task not in self._active
-            self._active[task] = process
-        for share in (roles.standby, roles.warmup):
-            for task in each(share):
-                self._copies.setdefault(task, Counter())[process] += 1
+        assert not _add(self._active, roles.active)
+        for share in roles:
+            place = 0
+            while share:
+                times = self._at.setdefault(process, [])
+                if place == len(times):
+                    times.append({})
+                share = _add(times[place], share)
+                place += 1
 
     def release(self, process: str, roles: Roles) -> None:
         """The member in this process has these tasks no more."""
-        for task in each(roles.active):
-            del self._active[task]
-        for share in (roles.standby, roles.warmup):
-            for task in each(share):
-                copies = self._copies[task]
-                copies[process] -= 1
-                if not copies[process]:
-                    del copies[process]
-                if not copies:
-                    del self._copies[task]
+        assert not _remove(self._active, roles.active)
+        for share in roles:
+            if not share:
+                continue
+            times = self._at[process]
+            for place in reversed(range(len(times))):
+                share = _remove(times[place], share)
+                if not times[place]:
+                    del times[place]
+            assert not share
+            if not times:
+                del self._at[process]
 
-    @property
-    def copies(self) -> Mapping[TaskId, Collection[str]]:
-        """The processes that have a copy of each task."""
-        return self._copies
+
+def _without(share: Share, owned: Numbers) -> Share:
+    if not owned:
+        return share
+    left = {name: numbers.difference(owned.get(name, ())) for name, numbers in share.items()}
+    return {name: numbers for name, numbers in left.items() if numbers}
+
+
+def _add(owned: dict[str, set[int]], share: Share) -> Share:
+    """Add tasks; those that were there."""
+    there: dict[str, frozenset[int]] = {}
+    for name, numbers in share.items():
+        known = owned.setdefault(name, set())
+        if not known.isdisjoint(numbers):
+            there[name] = numbers & known
+        known |= numbers
+    return there
+
+
+def _remove(owned: dict[str, set[int]], share: Share) -> Share:
+    """Remove tasks; those that were not there."""
+    left: dict[str, frozenset[int]] = {}
+    for name, numbers in share.items():
+        known = owned.get(name, set())
+        if not known.issuperset(numbers):
+            left[name] = numbers - known
+        known -= numbers
+        if not known:
+            owned.pop(name, None)
+    return left

@@ -14,7 +14,7 @@ MEMBER = SavedMember(
     *("x", 5, 4, "i", "r", "c", "/h", frozenset({"t", "u"}), "u.*", "range", 60.0),
     {T: frozenset({0, 2})},
     {T: frozenset({1})},
-    {(T, 0): 3, (T, 1): 4},
+    {T: {3: frozenset({0}), 4: frozenset({1})}},
     None,
 )
 

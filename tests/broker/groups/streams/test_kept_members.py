@@ -12,7 +12,7 @@ MEMBER = SavedMember(
     *("x", 5, 4, "r", "c", "/h", 1, "p", Endpoint("h", 1), {"zone": "a"}, 60.0),
     Roles({"0": frozenset({0, 2})}, {"1": frozenset({1})}),
     Roles({"0": frozenset({1})}),
-    {("0", 0): 5},
+    {"0": {5: frozenset({0})}},
 )
 
 

@@ -31,6 +31,6 @@ def test_it_knows_since_when_it_has_a_task():
     member.epoch = 3
     task = Roles({"s": frozenset({0})})
     member.take(task)
-    assert member.since == {("s", 0): 3}
+    assert member.since == {"s": {3: frozenset({0})}}
     member.lose(task)
     assert member.since == {}
