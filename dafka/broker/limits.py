@@ -60,6 +60,9 @@ KEPT_MEMBER_OCTETS = 4 * 1024 * 1024
 KEPT_MEMBERS_AT_ONCE = 100
 """Members of a group that are written in the turn in which they change; more are written in pieces."""
 
+KEPT_ITEMS_AT_ONCE = 1000
+"""Partitions, names of topics and the like in the rows of these; of more, rows are made beside the hub."""
+
 KEPT_MEMBERS_IN_A_ROUND = 1000
 """Rows of members in one commit."""
 

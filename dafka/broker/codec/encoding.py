@@ -9,8 +9,10 @@ long in total.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from functools import cache
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from dafka.broker.codec import limits
 
@@ -20,20 +22,37 @@ _followed: dict[tuple[type, int], float] = {}  # seconds spent on following each
 
 
 def is_wide(response: Any) -> bool:
-    """Whether a response lists so many items that it should be encoded in a thread outside of the hub."""
+    """Whether a response has so many items, at any depth, that a thread should encode it, and not the hub."""
+    return _items(response, limits.INLINE_ITEMS) > limits.INLINE_ITEMS
+
+
+def _items(part: Any, most: int) -> int:
+    """How many items there are in all lists of a part of a response; of more than ``most`` not all count."""
     count = 0
-    for field in _arrays(response):
-        count += len(field)
-        for item in field[: limits.INLINE_ITEMS]:
-            count += sum(map(len, _arrays(item)))
-        if count > limits.INLINE_ITEMS:
-            return True
-    return False
+    for name, has_parts in _inside(cast(Hashable, type(part))):
+        value = getattr(part, name, None)
+        if isinstance(value, list):
+            count += len(value)
+            for item in value if has_parts else ():
+                if count > most:
+                    return count
+                count += _items(item, most - count)
+        elif value is not None:
+            count += _items(value, most - count)
+        if count > most:
+            break
+    return count
 
 
-def _arrays(item: Any) -> list[list[Any]]:
-    values = (getattr(item, name, None) for name in getattr(item, "fields", ()))
-    return [value for value in values if isinstance(value, list)]
+@cache
+def _inside(part_class: Hashable) -> list[tuple[str, bool]]:
+    """The fields of a class that have lists in them, and whether these are of structures."""
+    fields = getattr(part_class, "fields", {}).values()
+    return [
+        (one.name, one.is_struct() or one.is_struct_array())
+        for one in fields
+        if one.is_array() or one.is_struct()
+    ]
 
 
 def encoded(response: Any, version: int) -> bytes:

@@ -21,15 +21,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from dafka.broker.groups.kept_rows import Format, Row, Saved
+from dafka.broker.groups.kept_rows import Format, Row, Saved, octets_of_row, row_of_octets
 from dafka.broker.interface.groups import GroupType
-from dafka.broker.limits import KEPT_MEMBER_OCTETS, KEPT_MEMBERS_AT_ONCE, KEPT_MEMBERS_IN_A_ROUND
+from dafka.broker.limits import (
+    KEPT_ITEMS_AT_ONCE,
+    KEPT_MEMBER_OCTETS,
+    KEPT_MEMBERS_AT_ONCE,
+    KEPT_MEMBERS_IN_A_ROUND,
+)
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
 from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
+from dafka.hub.pool import Aside
 from dafka.hub.turns import Pace
 from dafka.log import DamagedError, Log, LogClosedError, LogError, shapes
 from dafka.log.repeating import bounded_logger
@@ -41,6 +47,10 @@ WHOLE = ""
 """Stands for the group itself where others have a member id."""
 
 _LONGEST_ID = 200  # characters in a key; of longer ids the key has a digest
+
+MADE_AT_ONCE = 300  # partitions and the like in a row that is made in a turn
+
+_ASIDE = Aside(1)
 
 
 class KeptGroup(Protocol):
@@ -81,6 +91,45 @@ class _Written:
         self.changes = Changes()
 
 
+class _Change(NamedTuple):
+    """What is to be written of a member, or of the group: ``saved``, by ``encode``; None if nothing is.
+
+    ``items``: how many partitions and the like are in it. Nothing of it changes.
+    """
+
+    which: str
+    kind: GroupType
+    saved: Saved | None
+    encode: Callable[[Any], Row]
+    items: int
+
+
+def _changed(
+    known: _Written,
+    which: str,
+    saved: Saved | None,
+    encode: Callable[[Any], Row],
+    items: Callable[[Any], int],
+) -> _Change | None:
+    """What is to be written, if it is not as it was written."""
+    before = known.too_large.get(which, known.rows.get(which))
+    if saved == before and type(saved) is type(before):
+        return None
+    assert known.group is not None
+    return _Change(which, known.group.type, saved, encode, 0 if saved is None else items(saved))
+
+
+def _encoded(change: _Change | None) -> Row | bytes | None:
+    """The row of a change, in JSON if it is large; None if it is too large, or there is to be none."""
+    if change is None or change.saved is None:
+        return None
+    row = [change.kind.value, *change.encode(change.saved)]
+    octets = octets_of_row(row)
+    if len(octets) > KEPT_MEMBER_OCTETS:
+        return None
+    return octets if change.items > MADE_AT_ONCE else row
+
+
 class KeptMembers:
     """The members of one broker's groups. Hub side."""
 
@@ -111,15 +160,18 @@ class KeptMembers:
         elif not ids:
             return
         ids = list(ids)
-        if known.is_busy or len(ids) > KEPT_MEMBERS_AT_ONCE:
+        if known.is_busy or len(ids) > KEPT_MEMBERS_AT_ONCE or self._is_large(known, ids):
             known.asked += 1
             known.later.update(ids)
             if not known.is_busy:
                 known.is_busy = True
                 self._hub.spawn(self._write_in_pieces, name, known)
             return
-        rows = self._rows(name, known, ids)
-        rows.update(self._own_row(name, known, is_whole=True))
+        rows: Rows = {}
+        for change in [self._change(known, one) for one in ids]:
+            rows.update(self._row(name, known, change, _encoded(change)))
+        own = self._own_change(known, is_whole=True)
+        rows.update(self._row(name, known, own, _encoded(own)))
         if rows:
             known.asked += 1
             self._put(name, known, rows, known.asked)
@@ -133,40 +185,40 @@ class KeptMembers:
             while known.done < asked:
                 known.changes.wait()
 
-    def _rows(self, name: str, known: _Written, ids: Iterable[str]) -> Rows:
-        """The rows of these members that are not as they were written."""
+    def _is_large(self, known: _Written, ids: Iterable[str]) -> bool:
+        """Whether the rows of these members, and the group's own, take long to be made."""
+        changes = [*(self._change(known, one) for one in ids), self._own_change(known, is_whole=True)]
+        return sum(change.items for change in changes if change is not None) > KEPT_ITEMS_AT_ONCE
+
+    def _change(self, known: _Written, member_id: str) -> _Change | None:
+        """The row that a member is to have, if it is not as it was written."""
         group = known.group
         assert group is not None
-        encode = self.formats[group.type].member
-        rows: Rows = {}
-        for member_id in ids:
-            rows.update(self._row(name, known, member_id, group.saved_member(member_id), encode))
-        return rows
+        form = self.formats[group.type]
+        return _changed(known, member_id, group.saved_member(member_id), form.member, form.member_items)
 
-    def _own_row(self, name: str, known: _Written, *, is_whole: bool) -> Rows:
-        """The row of the group, if it is not as it was written; there is none unless ``is_whole``."""
+    def _own_change(self, known: _Written, *, is_whole: bool) -> _Change | None:
+        """The same of the group's own row; there is none unless ``is_whole``."""
         group = known.group
         assert group is not None
         has_members = len(known.rows) > (WHOLE in known.rows)
         saved = group.saved_whole() if has_members and is_whole else None
-        return self._row(name, known, WHOLE, saved, self.formats[group.type].whole)
+        form = self.formats[group.type]
+        return _changed(known, WHOLE, saved, form.whole, form.whole_items)
 
-    def _row(
-        self, name: str, known: _Written, which: str, saved: Saved | None, encode: Callable[[Any], Row]
-    ) -> Rows:
-        before = known.too_large.get(which, known.rows.get(which))
-        if saved == before and type(saved) is type(before):
+    def _row(self, name: str, known: _Written, change: _Change | None, row: Row | bytes | None) -> Rows:
+        """Note that a change is to be written, as this row; None: it is too large, or there is to be none."""
+        if change is None:
             return {}
-        assert known.group is not None
+        which, saved = change.which, change.saved
         known.too_large.pop(which, None)
-        row = None if saved is None else [known.group.type.value, *encode(saved)]
-        if saved is not None and len(json.dumps(row)) > KEPT_MEMBER_OCTETS:
-            known.too_large[which], saved, row = saved, None, None
-        if saved is not None:
+        if saved is not None and row is not None:
             known.rows[which] = saved
-        elif known.rows.pop(which, None) is None:
-            return {}
         else:
+            if saved is not None:
+                known.too_large[which] = saved
+            if known.rows.pop(which, None) is None:
+                return {}
             known.deleted.add(which)
         return {(MEMBERS, key_of(name, which)): row}
 
@@ -206,14 +258,16 @@ class KeptMembers:
                 for member_id in ids:
                     if known.group is None:
                         break
-                    rows.update(self._rows(name, known, [member_id]))
-                    if len(rows) >= KEPT_MEMBERS_IN_A_ROUND:
-                        rows.update(self._own_row(name, known, is_whole=False))
+                    rows.update(self._made(name, known, self._change(known, member_id)))
+                    if len(rows) >= KEPT_MEMBERS_IN_A_ROUND and known.group is not None:
+                        rows.update(self._made(name, known, self._own_change(known, is_whole=False)))
                         self._put_and_wait(known, rows)
                         rows = {}
                     pace.rest()
                 if known.group is not None:
-                    rows.update(self._own_row(name, known, is_whole=not known.later))
+                    rows.update(self._made(name, known, self._own_change(known, is_whole=not known.later)))
+                if known.later and known.group is not None:  # meanwhile
+                    rows.update(self._made(name, known, self._own_change(known, is_whole=False)))
                 if rows:
                     self._put_and_wait(known, rows)
                 known.done = max(known.done, number)
@@ -226,6 +280,14 @@ class KeptMembers:
             known.done = known.asked
             known.changes.tell()
             self._forget_if_empty(name, known)
+
+    def _made(self, name: str, known: _Written, change: _Change | None) -> Rows:
+        """The row of a change, made beside the hub if it is large; none if the group is another one then."""
+        group = known.group
+        if change is None or change.items <= MADE_AT_ONCE:
+            return self._row(name, known, change, _encoded(change))
+        row = _ASIDE.run(_encoded, change)
+        return self._row(name, known, change, row) if known.group is group else {}
 
     def _forget_if_empty(self, name: str, known: _Written) -> None:
         group = known.group
@@ -247,7 +309,8 @@ class KeptMembers:
         whole: Row | None = None
         members: list[Row] = []
         try:
-            for key, row in self._table.items(key_of(name, WHOLE)):
+            for key, stored in self._table.items(key_of(name, WHOLE)):
+                row = row_of_octets(stored)
                 if key == key_of(name, WHOLE):
                     whole = row
                 else:
@@ -284,6 +347,10 @@ class KeptMembers:
             log.warning("rows of members that are gone were not deleted: %s", error)
 
     def _is_row(self, key: str, value: object) -> bool:
+        try:
+            value = row_of_octets(value)
+        except ValueError:
+            return False
         if type(value) is not list or not value:
             return False
         known = {kind.value: form for kind, form in self.formats.items()}

@@ -6,14 +6,16 @@ them, and reads them when the broker starts. The first part of each is the type 
 
 from __future__ import annotations
 
+import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping
 from math import inf
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from dafka.broker.groups.modern.since import Since, is_part, part_of, part_row
+from dafka.broker.groups.since import Since, is_part, part_of, part_row
 from dafka.broker.interface.groups import JoinRequest
+from dafka.hub.turns import in_pieces
 from dafka.log import shapes
 
 Row = list[Any]
@@ -25,6 +27,7 @@ class Format(NamedTuple):
     """How the rows of groups of one type are written and read.
 
     ``is_whole`` and ``is_member`` say whether a row can be one, without the type of the group in front.
+    ``whole_items`` and ``member_items`` say how many partitions, names and the like there are in one.
     """
 
     whole: Callable[[Any], Row]
@@ -33,6 +36,34 @@ class Format(NamedTuple):
     is_member: shapes.Check
     read_whole: Callable[[Row], Any]
     read_member: Callable[[Row], Any]
+    member_items: Callable[[Any], int]
+    whole_items: Callable[[Any], int] = lambda whole: 0
+
+
+_PART = 500
+
+
+def octets_of_row(row: Row) -> bytes:
+    """A row in JSON, for a thread beside the hub: nothing else runs while the encoder has the interpreter's
+    lock, so it gets a part after the other."""
+    return ("[" + ",".join(map(_json, row)) + "]").encode("ascii")
+
+
+def _json(value: Any) -> str:
+    if type(value) is dict:
+        return "{" + ",".join(f"{json.dumps(key)}:{_json(one)}" for key, one in value.items()) + "}"
+    if type(value) is not list:
+        return json.dumps(value)
+    if len(value) > _PART:
+        return "[" + ",".join(_json(part)[1:-1] for part in in_pieces(value, _PART)) + "]"
+    if any(type(one) in (list, dict) for one in value):
+        return "[" + ",".join(map(_json, value)) + "]"
+    return json.dumps(value)
+
+
+def row_of_octets(stored: Any) -> Any:
+    """A row as it was written, in JSON or not. Raises ValueError."""
+    return json.loads(stored) if type(stored) is bytes else stored
 
 
 optional_text = shapes.either(shapes.text, shapes.nothing)
@@ -179,4 +210,5 @@ CLASSIC = Format(
     shapes.row_of(shapes.text, is_join, is_octets),
     lambda row: SavedGeneration(*row),
     _read_classic,
+    lambda one: (sum(len(metadata) for _, metadata in one.request.protocols) + len(one.assignment)) // 64,
 )

@@ -13,7 +13,7 @@ from dafka.broker.groups.kept_rows import (
     partitions_of,
     partitions_row,
 )
-from dafka.broker.groups.modern.assignment import Assignment
+from dafka.broker.groups.modern.assignment import Assignment, size
 from dafka.log import shapes
 
 
@@ -60,4 +60,5 @@ FORMAT = Format(
     ),
     lambda row: SavedGroup(*row),
     _read_member,
+    lambda one: len(one.topics) + size(one.told),
 )

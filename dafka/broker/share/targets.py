@@ -38,6 +38,6 @@ class Targets:
         return group.is_target_due(self._clock())
 
     def _compute(self, group: ShareGroup) -> None:
-        spec = group.spec()
-        target = targets.ASIDE.run(assign, spec)
-        group.install(spec.epoch, target, self._clock())
+        draft = group.draft()
+        target = targets.ASIDE.run(draft.target, assign)
+        group.install(draft.epoch, target, self._clock())

@@ -19,10 +19,11 @@ nothing: opening the table registers what the log has and the table has not, in 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from hashlib import sha1
-from itertools import starmap
+from itertools import islice, starmap
 from uuid import UUID, uuid4
 
 from gevent.lock import BoundedSemaphore
@@ -56,6 +57,7 @@ __all__ = ["DELETED_ROWS", "Partition", "Topic", "TopicTable", "is_legal", "lead
 
 LED_AT_ONCE = 100  # partitions of a topic made before others may have a turn
 DELETED_ROWS = 500  # partitions of a deleted topic that one round takes
+CHANGES_KNOWN = 1000  # the last changes of topics
 
 
 class TopicTable:
@@ -79,7 +81,8 @@ class TopicTable:
         self._by_names: dict[tuple[bytes, bytes], Partition] = {}
         self.deleted = DeletedPartitions(log, writer, clock)
         self.version = 0
-        """A number that grows whenever a topic is created or deleted, or gets partitions."""
+        """The number of changes: a topic was created or deleted, or got partitions."""
+        self._changed: deque[str] = deque(maxlen=CHANGES_KNOWN)  # the topics of the last ones
         self._changing = BoundedSemaphore(1)
         log.table(NATIVES, NATIVE_ROWS)
         for name, row in log.table(TOPICS, TOPIC_ROWS).items():
@@ -244,7 +247,7 @@ class TopicTable:
             if self._topics.get(topic.name) is not topic:
                 return False
             begins, topic.deleted = not topic.deleted, True  # from here on nothing more is appended or read
-            self.version += 1
+            self._note_change(topic)
             try:
                 if begins and len(topic.partitions) > DELETED_ROWS:
                     self._writer.put_and_wait({(TOPICS, topic.name): {**topic.row(), DELETED: True}})
@@ -252,6 +255,7 @@ class TopicTable:
                 self._finish_deletion(topic)
             except BaseException:
                 topic.deleted = not begins
+                self._note_change(topic)
                 raise
             return True
 
@@ -341,8 +345,17 @@ class TopicTable:
         for partition in Pace().over(topic.partitions):
             self._by_names[topic.octets, partition.address] = partition
         self._topics[topic.name] = self._by_id[topic.topic_id] = topic
-        self.version += 1
+        self._note_change(topic)
         return topic
+
+    def _note_change(self, topic: Topic) -> None:
+        self.version += 1
+        self._changed.append(topic.name)
+
+    def changed_since(self, version: int) -> list[str] | None:
+        """The names of the topics that have changed since there was that version; None: too many to know."""
+        count = self.version - version
+        return None if count > len(self._changed) else list(islice(reversed(self._changed), count))
 
 
 def leader_addresses(topic_id: UUID, numbers: Iterable[int]) -> list[bytes]:

@@ -10,7 +10,9 @@ from broker.server.samples import NO_ID, samples
 from kafka.protocol.metadata import MetadataResponse
 
 from dafka.broker.codec import encoding
-from dafka.broker.codec.encoding import encoded
+from dafka.broker.codec.encoding import encoded, is_wide
+from dafka.broker.codec.limits import INLINE_ITEMS
+from dafka.broker.codec.messages.consumer_group import ConsumerGroupHeartbeatResponse
 from dafka.broker.server import answer
 from dafka.broker.server.table import BY_KEY
 
@@ -47,3 +49,17 @@ def test_a_frequent_layout_is_compiled(monkeypatch: pytest.MonkeyPatch, followed
     followed[MetadataResponse, 13] = encoding.COMPILE_SECONDS
     monkeypatch.setattr(type(MetadataResponse._struct), "encode", None)
     assert encoded(response, 13) == octets
+
+
+@pytest.mark.parametrize("topics", [1, 10])
+def test_items_count_at_any_depth(topics: int):
+    kind = ConsumerGroupHeartbeatResponse.Assignment
+
+    def response(items: int) -> Any:
+        numbers = list(range(items // topics - 1))
+        some = [kind.TopicPartitions(topic_id=NO_ID, partitions=numbers) for _ in range(topics)]
+        return ConsumerGroupHeartbeatResponse(assignment=kind(topic_partitions=some))
+
+    assert not is_wide(response(INLINE_ITEMS))
+    assert is_wide(response(INLINE_ITEMS + topics))
+    assert not is_wide(ConsumerGroupHeartbeatResponse(assignment=None))

@@ -276,6 +276,20 @@ def test_a_large_group_is_written_in_pieces(life):
     assert len(group.members) == 130
 
 
+def test_rows_of_many_partitions_are_made_beside_the_hub_and_read_again(life):
+    life.client.create("wide", 3000)
+    epoch = life.consumer("x", 0, topics=("wide", "t")).member_epoch
+    life.consumer("y", 0)
+    until(lambda: life.call("describe_consumer_groups", ["g"])["g"].assignment_epoch > epoch)
+    with_all = life.consumer("x", epoch, topics=("wide", "t"))
+    assert with_all.assignment is not None
+    assert type(life.rows.get(key_of("g", "x"))) is bytes and type(life.rows.get(key_of("g", "y"))) is list
+    before = life.call("describe_consumer_groups", ["g"])["g"]
+    life.again()
+    assert life.call("describe_consumer_groups", ["g"])["g"].members == before.members
+    assert life.consumer("x", with_all.member_epoch).error is None
+
+
 @pytest.mark.parametrize("at_once", [kept_members.KEPT_MEMBERS_AT_ONCE, 0])
 def test_a_member_whose_deletion_failed_is_deleted_with_the_next_change(life, monkeypatch, at_once):
     monkeypatch.setattr(kept_members, "KEPT_MEMBERS_AT_ONCE", at_once)

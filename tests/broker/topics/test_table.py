@@ -56,6 +56,25 @@ def test_creating_topics(client, name, partitions, error):
     assert client.change("create_topics", {name: TopicSpec(partitions)}) == {name: error}
 
 
+def test_the_table_knows_which_topics_have_changed(client, monkeypatch):
+    table = client.core._topics
+    before = table.version
+    client.create("t")
+    client.create("u")
+    assert sorted(table.changed_since(before)) == ["t", "u"] and table.changed_since(table.version) == []
+    between = table.version
+    client.call("create_partitions", {"t": 2})
+
+    def fail(*rows):
+        raise LogWriteError(client.core.log.path, "no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client.core.log._storage, "commit", fail)
+        client.call("delete_topics", ["u"])  # it is there again
+    assert set(table.changed_since(between)) == {"t", "u"} and len(table.changed_since(between)) == 3
+    assert table.changed_since(table.version - 10_000) is None
+
+
 def test_added_partitions_stand_behind_and_can_be_written(client):
     client.create("t")
     before = client.partitions("t")

@@ -146,9 +146,9 @@ class ConsumerGroups(ConsumerGroupInterface):
         return group.is_target_due(self._groups.clock()) and self._groups.get(name) is group
 
     def _assign(self, group: ConsumerGroup) -> None:
-        spec = group.spec()
-        target = ASIDE.run(group.assignor, spec)
-        group.install(spec.epoch, target, self._groups.clock())
+        draft = group.draft()
+        target = ASIDE.run(draft.target, group.assignor)
+        group.install(draft.epoch, target, self._groups.clock())
 
     # -- regular expressions --------------------------------------------------------------------
 

@@ -46,8 +46,8 @@ from dafka.broker.groups.modern.assignment import (
 )
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from dafka.broker.groups.modern.partitions import PartitionGroup
-from dafka.broker.groups.modern.since import epoch_of
 from dafka.broker.groups.modern.topics import Topics
+from dafka.broker.groups.since import epoch_of
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerMember, Partitions
 from dafka.broker.interface.groups import IN_PROCESS, GroupType, JoinRequest
 from dafka.broker.limits import ASSIGNED_AT_ONCE
@@ -388,12 +388,11 @@ class ConsumerGroup(PartitionGroup[Member]):
             member.advance(epoch)
             return
         self._give_up(member, given_up)
-        fresh = without_nothing(
-            {
-                topic: self._owned.free(topic, numbers - had.get(topic, frozenset()))
-                for topic, numbers in target.items()
-            }
-        )
+        fresh = {
+            topic: free
+            for topic, numbers in target.items()
+            if (free := self._owned.free(topic, numbers - had[topic] if topic in had else numbers))
+        }
         self._owned.take(fresh)
         member.assigned = both(kept, fresh)
         member.lacks = size(member.assigned) < size(target)
@@ -435,13 +434,23 @@ def _has_any(owned: Partitions | None, partitions: Assignment) -> bool:
 
 def _split(had: Assignment, target: Assignment) -> tuple[Assignment, Assignment]:
     """The parts of an assignment that are in the target, and those that are not."""
-    kept = {topic: numbers & target.get(topic, frozenset()) for topic, numbers in had.items()}
-    rest = {topic: numbers - kept[topic] for topic, numbers in had.items()}
-    return without_nothing(kept), without_nothing(rest)
+    kept: dict[UUID, frozenset[int]] = {}
+    rest: dict[UUID, frozenset[int]] = {}
+    for topic, numbers in had.items():
+        wanted = target.get(topic)
+        if wanted is None or wanted.isdisjoint(numbers):
+            rest[topic] = numbers
+        elif wanted >= numbers:
+            kept[topic] = numbers
+        else:
+            kept[topic], rest[topic] = numbers & wanted, numbers - wanted
+    return kept, rest
 
 
 def both(one: Assignment, other: Assignment) -> Assignment:
     """The partitions of both."""
+    if not one or not other:
+        return one or other
     found = dict(one)
     for topic, numbers in other.items():
         found[topic] = found.get(topic, frozenset()) | numbers

@@ -24,8 +24,8 @@ from dafka.broker.groups.kept_rows import (
     since_of,
     since_row,
 )
-from dafka.broker.groups.modern.assignment import Assignment
-from dafka.broker.groups.modern.since import Since
+from dafka.broker.groups.modern.assignment import Assignment, size
+from dafka.broker.groups.since import Since
 from dafka.broker.interface.groups import JoinRequest
 from dafka.log import shapes
 
@@ -120,4 +120,6 @@ FORMAT = Format(
     ),
     _read_whole,
     _read_member,
+    lambda one: len(one.names) + size(one.assigned) + size(one.revoking),
+    lambda group: sum(map(len, group.resolved.values())),
 )

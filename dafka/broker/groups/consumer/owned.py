@@ -21,7 +21,10 @@ class Owned:
     def take(self, partitions: Assignment) -> None:
         """Somebody has these partitions now; nobody had any of them."""
         for topic, numbers in partitions.items():
-            owned = self._by_topic.setdefault(topic, set())
+            owned = self._by_topic.get(topic)
+            if owned is None:
+                self._by_topic[topic] = set(numbers)
+                continue
             assert owned.isdisjoint(numbers)
             owned |= numbers
 

@@ -333,11 +333,13 @@ class ModernGroup(ABC, Generic[M, S]):
             self._sets[hash(wanted)] = wanted
         self._subscriptions = total
         member.topics = wanted
-        for name in new:
-            count = self._readers.get(name, 0)
-            self._readers[name] = count + 1
-            if not count:
-                self._look_up(name)
+        if not self._readers:
+            self._version = self._topics.version  # all that is known is what is looked up now
+        fresh = new.difference(self._readers)
+        self._readers.update(dict.fromkeys(fresh, 1))
+        self._look_up(fresh)
+        for name in new - fresh:
+            self._readers[name] += 1
         for name in had - wanted:
             count = self._readers[name] - 1
             if count:
@@ -347,23 +349,29 @@ class ModernGroup(ABC, Generic[M, S]):
                 self._known.pop(name, None)
         return True
 
-    def _look_up(self, name: str) -> None:
-        found = self._topics.find(name)
-        if found is not None:
-            self._known[name] = found
+    def _look_up(self, names: Collection[str]) -> None:
+        found = self._topics.find_all(names)
+        self._known.update(found)
+        if len(found) < len(names):
+            for name in names:
+                if name not in found:
+                    self._known.pop(name, None)
 
     def topics_changed(self) -> bool:
         """Whether topics of the group were created or deleted, or have other partitions, since last asked."""
         version = self._topics.version
         if version == self._version:
             return False
+        changed = self._topics.changed_since(self._version)
         self._version, before = version, self._known
-        self._known = {}
-        wanted: Iterable[str] = self._readers
-        if len(self._readers) > FEW_NAMES:  # perhaps most of them are not topics
-            wanted = [name for name in self._topics.names() if name in self._readers]
-        for name in wanted:
-            self._look_up(name)
+        if changed is not None and len(changed) < len(self._readers):
+            self._known = dict(before)
+            wanted: Collection[str] = [name for name in changed if name in self._readers]
+        else:
+            self._known, wanted = {}, self._readers
+            if len(self._readers) > FEW_NAMES:  # perhaps most of them are not topics
+                wanted = [name for name in self._topics.names() if name in self._readers]
+        self._look_up(wanted)
         return before != self._known
 
     # -- the target -----------------------------------------------------------------------------

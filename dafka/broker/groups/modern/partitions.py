@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
-from dafka.broker.groups.modern.assignment import NOTHING, Assignment, Spec, Subscriber
+from dafka.broker.groups.modern.assignment import NOTHING, Assignment, Assignor, Spec, Subscriber, Target
 from dafka.broker.groups.modern.group import M, ModernGroup
+from dafka.broker.groups.modern.topics import KnownTopic
+
+
+class Draft(NamedTuple):
+    """A group of an epoch, its members with the names of their topics; it does not change with the group.
+
+    ``members``: id, instance id, topics, and the target until now.
+    """
+
+    epoch: int
+    members: Sequence[tuple[str, str | None, frozenset[str], Assignment]]
+    topics: Mapping[str, KnownTopic]
+
+    def spec(self) -> Spec:
+        """The input for an assignor; beside the hub if there are many topics."""
+        sets: dict[frozenset[str], frozenset[UUID]] = {}  # most members read the same topics
+        members = []
+        for member_id, instance_id, names, target in self.members:
+            topics = sets.get(names)
+            if topics is None:
+                topics = frozenset(self.topics[name].topic_id for name in names if name in self.topics)
+                sets[names] = topics
+            members.append(Subscriber(member_id, instance_id, topics, target))
+        partitions = {topic.topic_id: topic.partitions for topic in self.topics.values()}
+        return Spec(self.epoch, members, partitions)
+
+    def target(self, assignor: Assignor) -> Target:
+        """The target of each member."""
+        return assignor(self.spec())
 
 
 class PartitionGroup(ModernGroup[M, Assignment]):
@@ -16,19 +46,16 @@ class PartitionGroup(ModernGroup[M, Assignment]):
         """How many partitions each topic has that exists and is subscribed to."""
         return {topic.topic_id: topic.partitions for topic in self._known.values()}
 
+    def draft(self) -> Draft:
+        """What the input for the target of this epoch is made of."""
+        members = [
+            (one.member_id, one.instance_id, one.topics, self.target_of(one)) for one in self.members.values()
+        ]
+        return Draft(self.epoch, members, dict(self._known))
+
     def spec(self) -> Spec:
         """The input for the target of this epoch."""
-        ids = {name: topic.topic_id for name, topic in self._known.items()}
-        sets: dict[frozenset[str], frozenset[UUID]] = {}  # most members read the same topics
-        members = []
-        for member in self.members.values():
-            topics = sets.get(member.topics)
-            if topics is None:
-                topics = frozenset(ids[name] for name in member.topics if name in ids)
-                sets[member.topics] = topics
-            target = self.target.get(member.member_id, NOTHING)
-            members.append(Subscriber(member.member_id, member.instance_id, topics, target))
-        return Spec(self.epoch, members, self.partitions())
+        return self.draft().spec()
 
     def target_of(self, member: M) -> Assignment:
         """The target assignment of a member."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -23,8 +23,14 @@ class Topics(Protocol):
     def version(self) -> int:
         """A number that grows with each change."""
 
+    def changed_since(self, version: int) -> Collection[str] | None:
+        """The names of topics that have changed since there was that version; None: it may be any."""
+
     def find(self, name: str) -> KnownTopic | None:
         """The topic of that name."""
+
+    def find_all(self, names: Iterable[str]) -> dict[str, KnownTopic]:
+        """Those of the topics that exist."""
 
     def names(self) -> Iterable[str]:
         """The names of all topics."""
@@ -41,10 +47,23 @@ class TableTopics:
         """A number that grows with each change."""
         return self._table.version
 
+    def changed_since(self, version: int) -> Collection[str] | None:
+        """The names of topics that have changed since there was that version; None: it may be any."""
+        return self._table.changed_since(version)
+
     def find(self, name: str) -> KnownTopic | None:
         """The topic of that name."""
         topic = self._table.get(name)
         return None if topic is None else KnownTopic(topic.topic_id, len(topic.partitions))
+
+    def find_all(self, names: Iterable[str]) -> dict[str, KnownTopic]:
+        """Those of the topics that exist."""
+        get = self._table.get
+        return {
+            name: KnownTopic(topic.topic_id, len(topic.partitions))
+            for name in names
+            if (topic := get(name)) is not None
+        }
 
     def name_of(self, topic_id: UUID) -> str | None:
         """The name of the topic with that id."""

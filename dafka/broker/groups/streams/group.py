@@ -27,8 +27,8 @@ from typing import NamedTuple
 from kafka.errors import BrokerResponseError, InvalidRequestError
 
 from dafka.broker.groups.modern.group import JOIN_EPOCH, ModernGroup
-from dafka.broker.groups.modern.since import epoch_of
 from dafka.broker.groups.modern.topics import Topics
+from dafka.broker.groups.since import epoch_of
 from dafka.broker.groups.streams.endpoints import partitions_at
 from dafka.broker.groups.streams.internal_topics import Configured, configure
 from dafka.broker.groups.streams.kept_members import SavedGroup

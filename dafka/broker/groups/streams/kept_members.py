@@ -16,8 +16,8 @@ from dafka.broker.groups.kept_rows import (
     seconds_of,
     seconds_row,
 )
-from dafka.broker.groups.modern.since import Since, is_part, part_of, part_row
-from dafka.broker.groups.streams.tasks import Roles, Share
+from dafka.broker.groups.since import Since, is_part, part_of, part_row
+from dafka.broker.groups.streams.tasks import Roles, Share, size
 from dafka.broker.interface.streams_groups import Endpoint
 from dafka.log import shapes
 
@@ -111,4 +111,5 @@ FORMAT = Format(
     ),
     lambda row: SavedGroup(*row),
     _read_member,
+    lambda one: size(one.assigned) + size(one.revoking),
 )

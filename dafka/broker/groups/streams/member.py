@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from math import inf
 
 from dafka.broker.groups.modern.group import ModernMember
-from dafka.broker.groups.modern.since import Since, lost, taken
+from dafka.broker.groups.since import Since, lost, taken
 from dafka.broker.groups.streams.kept_members import SavedMember
 from dafka.broker.groups.streams.tasks import NOTHING, Roles
 from dafka.broker.interface.streams_groups import Endpoint, StreamsHeartbeat

@@ -15,6 +15,7 @@ from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerMe
 from dafka.broker.server.answers.naming import version_of
 from dafka.broker.server.answers.operations import GROUP_OPERATIONS
 from dafka.broker.server.context import Context
+from dafka.hub.turns import Pace
 from dafka.security.acls.terms import Operation, ResourceType
 
 _Assignment = ConsumerGroupHeartbeatResponse.Assignment
@@ -58,7 +59,7 @@ def consumer_group_heartbeat(broker: BrokerInterface, request: Any, context: Con
         else _Assignment(
             topic_partitions=[
                 _Assignment.TopicPartitions(topic_id=topic, partitions=sorted(numbers))
-                for topic, numbers in assignment.items()
+                for topic, numbers in Pace().over(assignment.items())
             ]
         ),
     )
@@ -68,7 +69,7 @@ def _owned(topics: Any) -> Partitions | None:
     if topics is None:
         return None
     owned: dict[Any, set[int]] = {}
-    for topic in topics:
+    for topic in Pace().over(topics):
         owned.setdefault(topic.topic_id, set()).update(topic.partitions)
     return {topic: frozenset(numbers) for topic, numbers in owned.items()}
 
@@ -122,7 +123,7 @@ def _described(partitions: Partitions, names: Any, kind: Any) -> Any:
     return kind(
         topic_partitions=[
             kind.TopicPartitions(topic_id=topic, topic_name=names[topic], partitions=sorted(numbers))
-            for topic, numbers in partitions.items()
+            for topic, numbers in Pace().over(partitions.items())
             if topic in names
         ]
     )

@@ -71,7 +71,7 @@ def share_group_heartbeat(broker: BrokerInterface, request: Any, context: Contex
         assignment = _Assignment(
             topic_partitions=[
                 _Assignment.TopicPartitions(topic_id=topic, partitions=sorted(numbers))
-                for topic, numbers in answer.assignment.items()
+                for topic, numbers in Pace().over(answer.assignment.items())
             ]
         )
     return ShareGroupHeartbeatResponse(
@@ -123,7 +123,7 @@ def _group(name: str, one: ShareGroupDescription, names: Mapping[UUID, str], ope
                         _Member.Assignment.TopicPartitions(
                             topic_id=topic, topic_name=names[topic], partitions=sorted(numbers)
                         )
-                        for topic, numbers in member.assignment.items()
+                        for topic, numbers in Pace().over(member.assignment.items())
                         if topic in names
                     ]
                 ),

@@ -25,6 +25,7 @@ from dafka.broker.interface.streams_groups import (
 )
 from dafka.broker.server.answers.operations import GROUP_OPERATIONS
 from dafka.broker.server.context import Context
+from dafka.hub.turns import Pace
 from dafka.security.acls.terms import Operation, ResourceType
 
 NO_NAME = ""
@@ -154,7 +155,7 @@ def _may_create(context: Context) -> Any:
 def _tasks(tasks: Tasks) -> list[Any]:
     return [
         _Answer.TaskIds(subtopology_id=name, partitions=sorted(numbers))
-        for name, numbers in sorted(tasks.items())
+        for name, numbers in Pace().over(sorted(tasks.items()))
     ]
 
 
@@ -242,7 +243,7 @@ def _share(share: TaskShare) -> Any:
     active, standby, warmup = (
         [
             kind.TaskIds(subtopology_id=name, partitions=sorted(numbers))
-            for name, numbers in sorted(tasks.items())
+            for name, numbers in Pace().over(sorted(tasks.items()))
         ]
         for tasks in share
     )

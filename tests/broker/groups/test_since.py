@@ -8,7 +8,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dafka.broker.groups.modern.since import Since, epoch_of, is_part, lost, part_of, part_row, taken
+from dafka.broker.groups.since import Since, epoch_of, is_part, lost, part_of, part_row, taken
 
 SHARES = st.dictionaries(st.sampled_from("ab"), st.frozensets(st.integers(0, 5), min_size=1))
 

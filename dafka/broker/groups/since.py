@@ -20,6 +20,8 @@ Since = Mapping[K, Mapping[int, frozenset[int]]]
 
 def taken(since: Since[K], fresh: Mapping[K, frozenset[int]], epoch: int) -> Since[K]:
     """With numbers that the member had not, and has from this epoch on."""
+    if not since:
+        return {key: {epoch: numbers} for key, numbers in fresh.items()}
     found = dict(since)
     for key, numbers in fresh.items():
         before = found.get(key)
