@@ -170,7 +170,7 @@ class ShareCalls(ShareInterface):
 
     def _retire(self, name: str) -> None:
         """Keep nothing in memory of a group without members."""
-        for delivery in Pace().over(self._deliveries.of_group(name)):
+        for delivery in Pace().over(self._deliveries.of_group(name), every=1):
             if delivery.saved is not None:
                 delivery.saved.idle()
             found = self._groups.get(name)  # which may have members again

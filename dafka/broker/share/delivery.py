@@ -24,6 +24,7 @@ from dafka.broker.interface.records import RecordInterface
 from dafka.broker.interface.share import Acknowledged
 from dafka.broker.records.producer_state import ProducerStates
 from dafka.broker.share import partition as share_partition
+from dafka.broker.share.limits import BATCHES_AT_ONCE
 from dafka.broker.share.partition import LogBatch, RenewalError, SharePartition
 from dafka.broker.share.settings import BY_DURATION, EARLIEST, SettingsTable, ShareSettings
 from dafka.broker.share.states import Saved, States, key_of
@@ -312,8 +313,8 @@ class Deliveries:
             return CorruptRecordError, [], []
         except LogError:
             return KafkaStorageError, [], []
-        batches = list(fetched.batches)
-        return fetched.error, batches, list(self._described(delivery.partition, fetched))
+        fetched = fetched._replace(batches=fetched.batches[:BATCHES_AT_ONCE])
+        return fetched.error, list(fetched.batches), list(self._described(delivery.partition, fetched))
 
     def _described(self, partition: Partition, fetched: Fetched) -> list[LogBatch]:
         described = []

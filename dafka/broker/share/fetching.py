@@ -93,7 +93,9 @@ class ShareFetch:
         batches: list[bytes] = []
         acquired: list[Acquired] = []
         enough, before, failed = True, -1, None
+        pace = Pace()
         while self._records < self._wanted.max_records and (self._bytes < self._most or not self._records):
+            pace.rest()
             delivery.expire()
             begin = machine.next_offset(settings.terms)
             if begin is None or begin <= before or begin >= self._deliveries.end(partition, settings):
@@ -109,7 +111,8 @@ class ShareFetch:
                 break
             if self._bytes and sum(map(len, read)) > self._most - self._bytes:
                 break  # the log gives one batch at least, whatever its size
-            if not is_last and self._bytes + sum(map(len, read)) < self.min_bytes:
+            is_part = len(read) >= limits.BATCHES_AT_ONCE
+            if not (is_last or is_part) and self._bytes + sum(map(len, read)) < self.min_bytes:
                 enough = False
                 break
             some = machine.acquire(

@@ -29,6 +29,9 @@ ACKNOWLEDGED_AT_ONCE = 25_000
 """Types and batches of acknowledgements of one partition in a request, which are carried out in one turn: all
 records in flight, one by one."""
 
+BATCHES_AT_ONCE = 500
+"""Record batches that a member's acquisition goes through in one turn."""
+
 EXPIRED_AT_ONCE = 1000
 """Runs of offsets whose locks expire in one turn."""
 

@@ -37,7 +37,7 @@ class Releasing:
             before.join()
         group, member = key
         try:
-            for delivery in Pace().over(self._deliveries.of_group(group)):
+            for delivery in Pace().over(self._deliveries.of_group(group), every=1):
                 delivery.release(member)
         finally:
             if self._going_on.get(key) is getcurrent():
