@@ -64,6 +64,9 @@ TIDIED_AT_ONCE = 2000
 MOST_LEAVES = 1000
 """Peers of version 1 behind one node."""
 
+MOST_ALL_LEAVES = 4096
+"""Peers of version 1 behind all nodes, each as often as it is listed."""
+
 MOST_BESIDE = 100
 """Other peers of version 1 that one is known to be connected with."""
 

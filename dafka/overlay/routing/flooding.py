@@ -32,6 +32,7 @@ from itertools import islice
 from dafka.overlay.filters import Filter, reduced
 from dafka.overlay.limits import (
     ALL_FILTER_OCTETS,
+    MOST_ALL_LEAVES,
     MOST_HOPS,
     MOST_PEERS,
     SETTLED_AT_ONCE,
@@ -202,6 +203,9 @@ class Flooding:
         if self._filter_octets + octets > ALL_FILTER_OCTETS:
             self.discarded["too-much-filter"] += 1
             filter, leaves = (), ()
+        if self.leaves.listed - self.leaves.listed_by(peer) + len(leaves) > MOST_ALL_LEAVES:
+            self.discarded["too-many-leaves"] += 1
+            leaves = ()
         self.demand.replace(known.filter, filter)
         known.time, known.filter, known.leaves, known.word = word.time, filter, leaves, None
         outputs = self.leaves.put(peer, leaves)

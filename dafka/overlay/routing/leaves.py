@@ -29,6 +29,8 @@ class Leaves:
         self._listed: dict[bytes, dict[bytes, Leaf]] = {}  # by leaf, then by the node that lists it
         self._of: dict[bytes, tuple[Leaf, ...]] = {}  # by the node that lists them
         self._islands: dict[bytes, tuple[bytes, ...]] | None = {}
+        self.listed = 0
+        """Leaves in all lists."""
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._listed)
@@ -39,9 +41,11 @@ class Leaves:
     def put(self, node: bytes, leaves: tuple[Leaf, ...]) -> list[Output]:
         """The leaves behind a node, instead of those before."""
         before = {leaf.id: leaf for leaf in self._of.pop(node, ())}
+        self.listed -= len(before)
         after = {leaf.id: leaf for leaf in leaves if leaf.id not in (node, self._me)}
         if after:
             self._of[node] = tuple(after.values())
+            self.listed += len(after)
         outputs: list[Output] = []
         for leaf in after.values():
             known = before.pop(leaf.id, None)
@@ -57,6 +61,10 @@ class Leaves:
                 outputs.append(Unreachable(leaf.id))
         self._islands = None
         return outputs
+
+    def listed_by(self, node: bytes) -> int:
+        """The number of leaves in the list of a node."""
+        return len(self._of.get(node, ()))
 
     def octets_of(self, node: bytes) -> int:
         """The memory of the list of a node."""

@@ -36,8 +36,7 @@ def join(paths: Iterable[Hops], receivers: int = True) -> list[Node]:
     The longest paths are left out when more than MOST_PEERS hops besides the receivers would be needed: there
     are no more peers, so somebody has invented paths.
     """
-    left = sorted(paths)
-    left.sort(key=len)
+    left = sorted(paths, key=lambda hops: (len(hops), hops[-1]))  # each has another receiver
     spare = len(left) + MOST_PEERS
     roots: list[Node] = []
     while left:

@@ -51,7 +51,7 @@ class KnownPeer:
     def best(self, avoiding: bytes | None = None) -> Path | None:
         """The shortest path that does not lead through a peer."""
         for path in self.ranked:
-            if avoiding not in path.hops:
+            if avoiding is None or avoiding not in path.hops:
                 return path
         return None
 

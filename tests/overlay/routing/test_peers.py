@@ -6,6 +6,7 @@ import pytest
 from overlay.routing.town import Town, identity
 
 from dafka.overlay.wire.handshake import Announcement
+from dafka.overlay.wire.leaves import Leaf
 from dafka.overlay.wire.routed import Revocation, Subscription, encode_routed
 
 
@@ -42,6 +43,22 @@ def test_the_filters_of_all_peers_together_are_bounded(monkeypatch):
     assert len(filters) == 3 and len(town["A"].peers) == 21
     town.cut("A", "B")
     assert town["A"].flooding._filter_octets == 0
+
+
+def test_the_leaves_of_all_peers_together_are_bounded(monkeypatch):
+    monkeypatch.setattr("dafka.overlay.routing.flooding.MOST_ALL_LEAVES", 5)
+    town = Town(A="", B="").link("A B")
+    flooding = town["A"].flooding
+    for time in (1, 2):  # whoever has some may list as many anew
+        for number in range(4):
+            other = identity(f"X{number}")
+            leaves = tuple([Leaf(identity(f"L{number}{one}"), (b"/t",), ()) for one in (1, 2)])
+            word = Subscription((other, identity("B")), (1, 1000), time, (), leaves)
+            town.carry("A", town["A"].receive(identity("B"), encode_routed(word)[4:]))
+        assert len(list(flooding.leaves)) == flooding.leaves.listed <= 5
+        assert flooding.discarded.pop("too-many-leaves") >= 2
+    town.cut("A", "B")
+    assert flooding.leaves.listed == 0
 
 
 @pytest.mark.parametrize("clock", [0, 99])
