@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from operator import index
 from typing import Any, NamedTuple
@@ -93,7 +93,9 @@ class GroupOffsets:
         self._topics = topics
         self._clock = clock
         self._writing: Counter[str] = Counter()  # rows that wait for their round
-        self._bare: dict[str, float] = {}  # groups whose last offset was deleted, and when
+        # Groups whose last offset was deleted, and when. A plain dict would look at each entry that has been
+        # taken out before the oldest one, whenever that is wanted.
+        self._bare: OrderedDict[str, float] = OrderedDict()
         self._table.kinds(_group_of, Pace().rest)
         self._held: Counter[str] = Counter()  # rows of open transactions, by the number of those
 
@@ -212,7 +214,8 @@ class GroupOffsets:
     def groups(self) -> Collection[str]:
         """The current names of the groups with committed offsets, or that had some lately."""
         self._forget_bare()
-        return list({**dict.fromkeys(self._table.kinds(_group_of)), **self._bare})
+        known = self._table.kinds(_group_of)
+        return [*known, *(group for group in self._bare if group not in known)]
 
     def has_group(self, group: str) -> bool:
         """Whether the group has committed offsets, or had some until they were deleted lately: as in Kafka a
@@ -226,15 +229,15 @@ class GroupOffsets:
         """Remember those of the groups that have no offset any more."""
         for group in groups:
             if group not in self._table.kinds(_group_of):
-                self._bare.pop(group, None)
                 self._bare[group] = self._clock()
+                self._bare.move_to_end(group)
+                if len(self._bare) > BARE_GROUPS:
+                    self._bare.popitem(last=False)
 
     def _forget_bare(self) -> None:
-        while self._bare:
-            oldest = next(iter(self._bare))
-            if len(self._bare) <= BARE_GROUPS and self._clock() < self._bare[oldest] + EMPTY_SECONDS:
-                return
-            del self._bare[oldest]
+        now = self._clock()
+        while self._bare and now >= next(iter(self._bare.values())) + EMPTY_SECONDS:
+            self._bare.popitem(last=False)
 
     def delete(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Error | None]:
         """Delete the offsets of a group for these partitions, in one round; waits as a green thread for the
