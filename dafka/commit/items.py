@@ -52,6 +52,7 @@ class Item:
     drops: Sequence[LogPartition] = ()
     rewrites: Sequence[Rewrite] = ()
     size = 0
+    checked = False  # whether its messages are record batches that were compared with their checksums
     dones: list[Done]
 
     @property
@@ -115,7 +116,9 @@ class Other(Item):
 
 
 class Numbering(Item):
-    """Messages that get their numbers from the round."""
+    """Record batches, checked by who hands them over, that get their numbers from the round."""
+
+    checked = True
 
     def __init__(
         self, partition: LogPartition, number: Number, size: int, done: Done, values: TableValues
@@ -175,15 +178,18 @@ class Rest(NamedTuple):
 class Growth:
     """The appends to one partition in a round, and its end behind them."""
 
-    __slots__ = ("offset", "segments", "sequence")
+    __slots__ = ("checked", "offset", "segments", "sequence")
 
     def __init__(self, sequence: int, offset: int) -> None:
+        self.checked = True
+        """Whether all are record batches that were compared with their checksums."""
         self.segments: list[tuple[int, list[bytes]]] = []
         self.sequence = sequence
         self.offset = offset
 
-    def add(self, number: Number) -> None:
+    def add(self, number: Number, checked: bool = False) -> None:
         first, contents, self.offset = number(self.sequence, self.offset)
+        self.checked = self.checked and checked
         if self.segments and first == self.sequence:
             self.segments[-1][1].extend(contents)
         else:

@@ -137,8 +137,9 @@ class Writer:
         done: Done,
         values: TableValues = MappingProxyType({}),
     ) -> None:
-        """Have messages appended that get their numbers when the round is put together.
+        """Have record batches appended that get their numbers when the round is put together.
 
+        They are to be whole and to have their checksums: the log compares them with these no more.
         ``number(sequence, offset)`` gets the partition's next sequence and offset. ``size`` is about how many
         octets the messages have. ``values`` are table values about the messages: they are looked at after
         ``number`` was called, and written in the same transaction as the messages or not at all.
@@ -359,7 +360,7 @@ class Writer:
             message = f"{partition!r} was deleted; nothing can be appended to it"
             raise AppendError(self.log.path, message, partition.topic, partition.address, 0)
         growth = growth or Growth(partition.next_sequence, partition.next_offset)
-        growth.add(item.number)
+        growth.add(item.number, item.checked)
         return growth
 
     def _commit(
@@ -377,7 +378,8 @@ class Writer:
                 if item.values and item.failure(failed) is None:
                     values.update(item.values)
             try:
-                self._write(chunks, values, rest)
+                checked = {partition for partition, growth in left.items() if growth.checked}
+                self._write(chunks, values, rest, checked)
                 return failed
             except AppendError as error:
                 # The messages of one partition are not what it holds. The others must not suffer from it,
@@ -392,9 +394,15 @@ class Writer:
                 return failed | dict.fromkeys([None, *left], failure)
 
     def _write(
-        self, chunks: list[tuple[LogPartition, list[bytes], int]], values: TableValues, rest: Rest
+        self,
+        chunks: list[tuple[LogPartition, list[bytes], int]],
+        values: TableValues,
+        rest: Rest,
+        checked: Collection[LogPartition],
     ) -> None:
-        round_ = self.log.begin(chunks, values, trims=rest.trims, drops=rest.drops, rewrites=rest.rewrites)
+        round_ = self.log.begin(
+            chunks, values, trims=rest.trims, drops=rest.drops, rewrites=rest.rewrites, checked=checked
+        )
         try:
             size = sum(sum(map(len, contents)) for _, contents, _ in chunks)
             rows = len(chunks) + len(values)

@@ -22,7 +22,7 @@ from dafka.log.chunk import Chunk as StoredChunk
 from dafka.log.errors import AppendError, DamagedError, LogReadError
 from dafka.log.limits import CHUNK_BYTES, LAST_NUMBER, MERGE_COUNT, MERGE_LEVELS
 from dafka.log.partition import LogPartition
-from dafka.protocol.batch import is_batch, read_header
+from dafka.protocol.batch import has_batch_shape, is_batch, read_header
 
 
 class NewChunk(NamedTuple):
@@ -41,11 +41,18 @@ Append = tuple[LogPartition, list[bytes]] | tuple[LogPartition, list[bytes], int
 
 
 def grow(
-    path: str, appends: Iterable[Append], fixed: Container[LogPartition], number: int, load: Load, now: int
+    path: str,
+    appends: Iterable[Append],
+    fixed: Container[LogPartition],
+    number: int,
+    load: Load,
+    now: int,
+    checked: Container[LogPartition] = (),
 ) -> list[Growth]:
     """Lay out the appends of a round, by partition; new partitions are numbered from ``number`` on.
 
-    ``fixed`` are those that cannot grow in this round; ``now`` is in ms. Raises AppendError.
+    ``fixed`` are those that cannot grow in this round; ``checked`` those whose record batches the caller has
+    checked; ``now`` is in ms. Raises AppendError.
     """
     growths: dict[LogPartition, Growth] = {}
     for partition, contents, *rest in appends:
@@ -60,7 +67,7 @@ def grow(
             known = partition.number
             growth = growths[partition] = Growth(path, partition, number if known < 0 else known, load)
             number += known < 0
-        growth.append(contents, rest[0] if rest else None, now)
+        growth.append(contents, rest[0] if rest else None, now, partition in checked)
     return list(growths.values())
 
 
@@ -80,8 +87,11 @@ class Growth:
         self._next_sequence = index.next_sequence
         self._next_offset = index.next_offset
 
-    def append(self, contents: list[bytes], first: int | None, now: int) -> None:
-        """Add messages from sequence ``first`` on (None: the next one); ``now`` in ms. Raises AppendError."""
+    def append(self, contents: list[bytes], first: int | None, now: int, checked: bool = False) -> None:
+        """Add messages from sequence ``first`` on (None: the next one); ``now`` in ms. Raises AppendError.
+
+        ``checked``: those that are record batches have been compared with their checksums.
+        """
         if first is None:
             first = self._next_sequence
         elif first < self._next_sequence:
@@ -95,7 +105,7 @@ class Growth:
             base, next_offset, time = first, end, now
             stamps = [(len(contents), now)]
         else:
-            base, next_offset, time = self._offsets(contents)
+            base, next_offset, time = self._offsets(contents, checked)
             stamps = []
         size = value_size(sum(map(len, contents)), len(contents), len(stamps))
         if size > CHUNK_BYTES:
@@ -106,11 +116,12 @@ class Growth:
         if size < MERGE_LEVELS[-1]:
             self._merge()
 
-    def _offsets(self, contents: list[bytes]) -> tuple[int, int, int]:
+    def _offsets(self, contents: list[bytes], checked: bool) -> tuple[int, int, int]:
         """(base offset, next offset, largest timestamp) of batches that continue the partition."""
         base, expected, time = -1, self._next_offset, -(2**63)
+        is_one = has_batch_shape if checked else is_batch
         for position, content in enumerate(contents):
-            if not is_batch(content):
+            if not is_one(content):
                 raise self._error(position, "it is not a record batch and the partition holds record batches")
             header = read_header(content)
             start, end = header.base_offset, header.next_offset

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
@@ -219,11 +219,13 @@ class Log:
         drops: Iterable[LogPartition] = (),
         rewrites: Iterable[Rewrite] = (),
         collect_bytes: int = 0,
+        checked: Container[LogPartition] = (),
     ) -> WriteRound:
         """Prepare what :meth:`write` does as separate steps, so that the commit can run in another thread.
 
         Call ``commit()`` of the result once, then ``finish()`` in the owner's thread, whatever ``commit()``
-        raised. There is one round at a time; LogWriteError if there is another one. Callers of this method
+        raised. There is one round at a time; LogWriteError if there is another one. ``checked``: partitions
+        whose new record batches the caller has compared with their checksums. Callers of this method
         call ``space.checkpoint()`` when ``space.checkpoint_due`` says so.
         """
         self._check_open()
@@ -236,7 +238,8 @@ class Log:
             changes.collected = self._garbage.first(collect_bytes, COLLECT_ROWS)
         fixed = {*changes.drops, *(rewrite.partition for rewrite, _ in changes.rewrites)}
         now = int(self._clock() * 1000)
-        growths = grow(self.path, appends, fixed, self._partitions.next_number, self._reader.load, now)
+        number = self._partitions.next_number
+        growths = grow(self.path, appends, fixed, number, self._reader.load, now, checked)
         for growth in growths:
             changes.add_seal(growth.partition, growth.kept)
         if changes.drops:

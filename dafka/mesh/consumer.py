@@ -270,13 +270,15 @@ class ConsumerNode(Node):
         self._watch = Watch(f"the consumer {address_name(role.address)}", role)
         self._inbox = inbox
         self._waiter: Waiter | None = None
-        self._records = self._bytes = 0  # in the inbox, or taken and not yet reported back
+        self._records = self._bytes = 0  # in the inbox, or taken and not yet given back as room
         self._delivered = self._delivered_bytes = 0  # ever
         self._replaced = self._replaced_bytes = 0  # in the inbox, since the role was told of its room
         self._lost = 0
         self._replaced_ever = 0
         self._behind = 0.0  # when published records may last have waited, while that is of interest
-        self._taken_records = self._taken_bytes = 0  # touched by the user's thread only
+        # Taken by the user ever, and of that what the hub was told of: written by the user's thread only.
+        self._taken_records = self._taken_bytes = self._told_records = self._told_bytes = 0
+        self._given_records = self._given_bytes = 0  # of that again, what the role knows of
         self.endpoint = Endpoint.shared(hub, options)
         role.know_stores(self.endpoint.stores)
         self._carry(role.start())
@@ -291,14 +293,13 @@ class ConsumerNode(Node):
         if run is not None:
             self._taken_records += len(run.contents)
             self._taken_bytes += sum(map(len, run.contents))
-        # Room is given back in large pieces, or when nothing is left: a lone record is handed out before.
+        # Room is given back in large pieces; small ones wait for the next tick, and the hub need not wake.
         if (
-            (run is None and self._taken_records)
-            or self._taken_records > limits.ROOM_RECORDS // 4
-            or self._taken_bytes > limits.ROOM_BYTES // 4
+            self._taken_records - self._told_records > limits.ROOM_RECORDS // 4
+            or self._taken_bytes - self._told_bytes > limits.ROOM_BYTES // 4
         ):
-            self._hub.post(self._give_room, self._taken_records, self._taken_bytes)
-            self._taken_records = self._taken_bytes = 0
+            self._told_records, self._told_bytes = self._taken_records, self._taken_bytes
+            self._hub.post(self._give_room)
         return run
 
     def wait(self, timeout: float | None) -> None:
@@ -317,6 +318,7 @@ class ConsumerNode(Node):
 
     def metrics(self) -> dict[str, Any]:
         role = self._role
+        self._give_room()
         return {
             "records_in": self._delivered,
             "bytes_in": self._delivered_bytes,
@@ -353,6 +355,7 @@ class ConsumerNode(Node):
         self._carry(self._role.peer_subscribed(time.monotonic(), prefix))
 
     def tick(self, now: float) -> None:
+        self._give_room()
         self._carry(self._role.tick(now))
         self.endpoint.resume(self)
         if self._role.has_reclaimed:
@@ -369,10 +372,15 @@ class ConsumerNode(Node):
         self.endpoint.detach(self)
         self._wake()
 
-    def _give_room(self, records: int, size: int) -> None:
-        self._records -= records
-        self._bytes -= size
-        self._set_room()
+    def _give_room(self) -> None:
+        """Tell the role of the room that what the user has taken leaves."""
+        records, size = self._taken_records - self._given_records, self._taken_bytes - self._given_bytes
+        if records:
+            self._given_records += records
+            self._given_bytes += size
+            self._records -= records
+            self._bytes -= size
+            self._set_room()
 
     def _set_room(self) -> None:
         if not self.closed:

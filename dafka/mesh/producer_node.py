@@ -231,6 +231,10 @@ class ProducerNode(Node):
     def _next_contents(self) -> list[bytes]:
         """The contents of the next run, bounded in number and (but for a single one) in size."""
         pending = self.pending
+        if len(pending) == 1:  # a lone record does not wait for what many need
+            content = pending.popleft()
+            self.drained_bytes += len(content)
+            return [content]
         contents = [pending.popleft() for _ in range(min(len(pending), limits.RUN_RECORDS))]
         size = sum(map(len, contents))
         while size > limits.RUN_BYTES and len(contents) > 1:

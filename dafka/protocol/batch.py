@@ -119,11 +119,16 @@ def check_batch(content: bytes) -> BatchHeader:
 
 def is_batch(content: bytes) -> bool:
     """Whether a message's content is a record batch and not raw bytes: magic, length and checksum say so."""
-    if len(content) < HEADER_OCTETS or content[16] != MAGIC:
-        return False
-    if int.from_bytes(content[8:12], "big") + LENGTH_END != len(content):
+    if not has_batch_shape(content):
         return False
     return int.from_bytes(content[17:21], "big") == crc32c(memoryview(content)[CRC_END:])
+
+
+def has_batch_shape(content: bytes) -> bool:
+    """Whether magic and length say so; of a content whose checksum was compared already."""
+    if len(content) < HEADER_OCTETS or content[16] != MAGIC:
+        return False
+    return int.from_bytes(content[8:12], "big") + LENGTH_END == len(content)
 
 
 def is_zstd(batch: bytes | memoryview) -> bool:

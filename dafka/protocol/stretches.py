@@ -25,6 +25,7 @@ _MORE, _LONG = 0x01, 0x02  # flags of ZMTP's frames
 _BLOCKS = (64, 16)  # how many messages of one size are taken out at once
 _COUNTING = bytes(range(256))
 _NOTHING: Counter[str] = Counter()  # discarded
+_new = tuple.__new__  # of a NamedTuple, without the call in Python that its class makes of it
 
 
 class Stretches:
@@ -59,10 +60,12 @@ class Stretches:
 
     def read(self, messages: Sequence[Sequence[bytes]]) -> Inbound:
         """The runs taken since the last call, with ``messages``, which were cut meanwhile."""
-        taken, self._runs = [Run(*stream, first, contents) for stream, first, contents in self._runs], []
+        runs, self._runs = self._runs, []
         self._newest.clear()
-        if not messages and len(taken) <= 1:
-            return Inbound(taken, [], _NOTHING)  # a lone record does not wait for what many need
+        if not messages and len(runs) == 1:  # a lone record does not wait for what many need
+            (stream, first, contents) = runs[0]
+            return _new(Inbound, ([_new(Run, (*stream, first, contents))], [], _NOTHING))
+        taken = [Run(*stream, first, contents) for stream, first, contents in runs]
         inbound = self._reader.read(messages)
         if inbound.runs:
             taken = _in_order([*inbound.runs, *taken])

@@ -44,6 +44,8 @@ READ_FIRST_OCTETS = 16 * 1024
 """... and from one of which little comes: the system makes room for all that is asked for."""
 READ_LEAST_OCTETS = 4 * 1024
 """The same where many peers are read."""
+LITTLE_OCTETS = 2 * 1024
+"""A peer of which less has come has sent no more, as a rule, and is waited for at once."""
 RECEIVED_OCTETS = 256 * 1024 * 1024
 """Received and not yet handled, of all peers of a socket. At the limit, peers with a large message in
 progress are not read, except for the one that began first; it may exceed the limit."""

@@ -87,7 +87,7 @@ class Outbox:
 
     def has_room(self, size: int) -> bool:
         """Whether ``size`` octets may be put in now; for an empty outbox mostly, whatever their size."""
-        if self._held + size <= self._all.allowance() or not self._all.held:
+        if not self._all.held or self._held + size <= self._all.allowance():
             return True
         return not self._held and self._all.held + size <= self._all.most
 

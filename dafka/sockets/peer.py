@@ -245,6 +245,9 @@ class Peer:
                 self._share_turn()
                 done |= self._take(b"")
             budget.charge(self, connection.held, anew=done)
+            # Little that came was all there is: to look would cost as much as it does to handle it.
+            if len(octets) < min(size, limits.LITTLE_OCTETS) and not self._wait():
+                return
             self._share_turn()
 
     def _wait(self) -> bool:

@@ -328,7 +328,7 @@ class Connection:
                 if self._shown in PUBLISHERS:
                     self._take_subscriptions(messages, events)
                 else:
-                    events.append(Messages(messages, taken))
+                    events.append(tuple.__new__(Messages, (messages, taken)))  # a call less for a lone one
             if body is not None:
                 self._take_command(decode_command(body), events)
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import broker_costs
 import kafka_clients as clients
 import kafka_groups as groups
+import kafka_tools
 from kafka_servers import SERVERS, Server
 from line import microseconds
 from lines import megabytes, milliseconds, rate
@@ -38,6 +39,7 @@ SIZES = {"100 bytes": (100, 400_000, 60_000), "1 kB": (1000, 150_000, 40_000)}
 COST_SIZES = {"100 bytes": (100, 2_000_000), "1 kB": (1000, 500_000), "10 kB": (10_000, 50_000)}
 PARTITIONS = {"one partition": 1, "six": 6}
 ROUND_TRIPS = 1000
+COLD_RECORDS = 100_000  # by a producer in Java that has only just started
 MEMBERS = 100  # of a large group
 HEADERS = ["", OURS, THEIRS, "ratio", "wanted", ""]
 
@@ -126,6 +128,12 @@ def _in_process(program: Callable[..., Figures], **options: object) -> Figure:
     return lambda server: run(partial(program, **options))[0]
 
 
+def _cold_java(server: Server) -> float:
+    """Seconds for its first COLD_RECORDS of 100 octets; another Java process each time."""
+    topic = clients.new_topic(server.servers, 1)
+    return kafka_tools.cold_producer(server.servers, topic, count=COLD_RECORDS, size=100)
+
+
 def _lines() -> list[Line]:
     lines = [
         Line(
@@ -137,6 +145,8 @@ def _lines() -> list[Line]:
             cold=True,
         ),
         Line("memory after the first record", megabytes, Server.resident_memory, False, least=4, cold=True),
+        Line("cold Java producer, a broker just started", milliseconds, _cold_java, higher=False, cold=True),
+        Line("cold Java producer, the broker is warm", milliseconds, _cold_java, higher=False),
     ]
     for acks in ("1", "all"):
         for size, (octets, count, _) in SIZES.items():

@@ -1,4 +1,6 @@
-"""Apache Kafka measured by its own tools: ProducerPerformance, then ConsumerPerformance on what was written.
+"""Apache Kafka's own tools, ProducerPerformance and ConsumerPerformance: what they measure at its node.
+
+A producer that has only just started, at whatever broker, is :func:`cold_producer`.
 
 The node has its own defaults and the heap of its start script; each tool is a Java of its own, with the heap
 of its script. The topic has one partition. The producer's figure begins after as many records as it counts,
@@ -45,6 +47,22 @@ def tools_measurement(*, count: int, size: int) -> Callable[[int], Figures]:
         return written, read
 
     return figures
+
+
+def cold_producer(servers: str, topic: str, *, count: int, size: int) -> float:
+    """Seconds that a producer in Java takes from its start, with all that it has not compiled yet, until so
+    many records are acknowledged (``acks=1``). Its process's own start is not in it."""
+    broker = ("--bootstrap-server", servers, "--topic", topic)
+    records = ("--num-records", str(count), "--record-size", str(size), "--throughput", "-1")
+    return count / whole_rate(_run("ProducerPerformance", *broker, *records, "--command-property", "acks=1"))
+
+
+def whole_rate(printed: str) -> float:
+    """Records a second over the whole run, from what ProducerPerformance prints last."""
+    lines = [line for line in printed.splitlines() if " records sent, " in line]
+    if not lines:
+        raise MeasurementError(f"ProducerPerformance has no figure: {printed}")
+    return float(lines[-1].split(" records sent, ")[1].split(" records/sec")[0])
 
 
 def steady_rate(printed: str) -> float:

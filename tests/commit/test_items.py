@@ -121,6 +121,14 @@ def test_messages_that_a_round_numbers_get_what_the_partition_has_reached(partit
     assert (growth.sequence, growth.offset) == (6, 32)
 
 
+def test_a_round_is_checked_if_all_of_its_messages_are(partition, told):
+    batches = Numbering(partition, lambda sequence, offset: Numbered(sequence, [b"x"], 0), 1, told.append, {})
+    growth = Growth(0, 0)
+    for item, checked in ((batches, True), (run(partition, told, 1, b"y"), False), (batches, False)):
+        growth.add(item.number, item.checked)
+        assert growth.checked is checked
+
+
 def test_a_hole_begins_a_segment_of_its_own(partition, told):
     growth = Growth(0, 0)
     growth.add(run(partition, told, 0, b"x").number)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from log.messages import ADDRESS, EVERYTHING, batch, chunk_rows, numbered
 
-from dafka.log import Log, LogPartition
+from dafka.log import AppendError, Log, LogPartition
 from dafka.log.limits import MERGE_COUNT
 
 
@@ -123,3 +123,19 @@ def test_a_failed_round_leaves_the_small_chunks(folder: Path, monkeypatch: pytes
 
 def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_record_batches_that_the_caller_has_checked_are_not_compared_with_their_checksums_again(
+    folder: Path,
+) -> None:
+    damaged = batch(1, 2)[:-1] + b"!"
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        log.write([(partition, [batch(0, 1)])])
+        with pytest.raises(AppendError, match="not a record batch"):
+            log.begin([(partition, [damaged])])
+        with pytest.raises(AppendError, match="not a record batch"):
+            log.begin([(partition, [damaged[:-1]])], checked={partition})
+        round_ = log.begin([(partition, [damaged])], checked={partition})
+        round_.finish()
+        assert partition.next_sequence == 1

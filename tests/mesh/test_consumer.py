@@ -99,3 +99,33 @@ def test_a_slow_consumer_of_the_latest_only_holds_nothing_up(tmp_path, monkeypat
         assert (metrics["inbox_records"], metrics["records_replaced"]) == (1, 999)
         assert [one.value for one in consumer.poll(SECONDS)] == [b"999"]
         consumer.close()
+
+
+@pytest.mark.parametrize("room", [1, 2, 4, 9])
+def test_a_consumer_of_little_room_gets_everything(tmp_path, monkeypatch, room):
+    monkeypatch.setattr(limits, "ROOM_RECORDS", room)
+    with (
+        Tower() as tower,
+        Store(tmp_path / "db", tower=tower),
+        Producer("hello", tower=tower) as producer,
+        Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
+    ):
+        for value in VALUES:
+            producer.send(value)
+        assert left_at(consumer, len(VALUES)) == VALUES
+
+
+def test_the_room_of_a_lone_record_is_given_back_without_waking_the_hub():
+    with (
+        Tower() as tower,
+        Producer("hello", tower=tower, min_stores=0) as producer,
+        Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
+    ):
+        node, posted = consumer._node, []
+        node._hub = type(
+            "Hub", (), {"post": lambda self, *call: posted.append(call), "check": node._hub.check}
+        )()
+        producer.send(b"lone")
+        assert next(consumer).value == b"lone"
+        assert not consumer.poll(0.0) and not posted
+        until(lambda: node._records == 0)

@@ -226,7 +226,7 @@ def test_a_node_that_has_left_says_nothing_any_more(caplog):
         consumer.close()
         before = staying.metrics()["endpoint_subscriptions"]
         get_hub().run(node.subscribe, b"late")
-        get_hub().run(node._give_room, 0, 0)
+        get_hub().run(node._set_room)
         assert staying.metrics()["endpoint_subscriptions"] == before
         assert not endpoint._routes.of(node)
     assert not [one for one in caplog.records if one.name.startswith("dafka.mesh")]

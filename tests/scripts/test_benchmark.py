@@ -80,6 +80,15 @@ def test_the_figure_of_apache_kafkas_producer_is_the_one_behind_its_warm_up() ->
         kafka_tools.steady_rate("100 records sent, 73313.782991 records/sec")
 
 
+def test_the_figure_of_a_cold_producer_is_that_of_its_whole_run() -> None:
+    printed = """24993 records sent, 4998.6 records/sec (0.48 MB/sec), 2210.8 ms avg latency.
+100 records sent, 20500.250000 records/sec (1.96 MB/sec), 185.06 ms avg latency, 9 ms 50th.
+"""
+    assert kafka_tools.whole_rate(printed) == 20500.25
+    with pytest.raises(processes.MeasurementError, match="no figure: WARN"):
+        kafka_tools.whole_rate("WARN the time limit came first")
+
+
 def test_the_figure_of_apache_kafkas_consumer_leaves_out_its_joining() -> None:
     printed = """start.time, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec
 2026-11-22 11:48:47:209, 23408.2397, 3970, 302, 31.5786, 331125.8278
