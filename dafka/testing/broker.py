@@ -156,7 +156,7 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
 
     def _begin_with(self, snapshot: Snapshot) -> None:
         snapshot.check()
-        self.clock._ahead = snapshot.ahead
+        self.clock.begin(snapshot.ahead)
         self._begins_with = snapshot
 
     # -- filling --------------------------------------------------------------------------------
@@ -354,11 +354,11 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
             self._call("clock_moved")
 
     def _within(self, work: Callable[[BrokerInterface], T]) -> T:
-        return self._hub.run(work, self._faulty._broker)
+        return self._hub.run(work, self._faulty.inner)
 
     def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the broker inside, past the faults."""
-        return self._hub.run(getattr(self._faulty._broker, method), *args, **kwargs)
+        return self._hub.run(getattr(self._faulty.inner, method), *args, **kwargs)
 
 
 def has_memory() -> bool:

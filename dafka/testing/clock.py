@@ -36,6 +36,10 @@ class MovableClock:
         """How many seconds it is ahead of the system's time."""
         return self._ahead
 
+    def begin(self, ahead: float) -> None:
+        """Begin so many seconds ahead of the system's time. For a broker that is not running."""
+        self._ahead = ahead
+
     def advance(
         self, seconds: float = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
     ) -> None:

@@ -44,7 +44,7 @@ class FaultyBroker:
     """A broker that fails as ordered. Every operation not defined here is the real broker's."""
 
     def __init__(self, broker: Any) -> None:
-        self._broker = broker
+        self.inner = broker
         self.time = broker.time  # clients ask for it in their threads
         self.produce_failures: deque[Failure] = deque()
         self.commit_failures: deque[Failure] = deque()
@@ -55,7 +55,7 @@ class FaultyBroker:
         self._release = Event()  # set when the records that are held back may go
 
     def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._broker, name)
+        attribute = getattr(self.inner, name)
         if self._answering.is_set() or not callable(attribute):
             return attribute
 
@@ -75,7 +75,7 @@ class FaultyBroker:
 
     def watch(self) -> PartitionWatch:
         self._answering.wait()
-        return _HangingWatch(self._broker.watch(), self._answering)
+        return _HangingWatch(self.inner.watch(), self._answering)
 
     def produce(
         self, batches: Mapping[TopicPartition, Sequence[bytes]], *args: Any, **kwargs: Any
@@ -83,9 +83,9 @@ class FaultyBroker:
         self._answering.wait()
         failure, hit = _next(self.produce_failures, batches)
         if failure is None:
-            return self._broker.produce(batches, *args, **kwargs)  # type: ignore[no-any-return]
+            return self.inner.produce(batches, *args, **kwargs)  # type: ignore[no-any-return]
         passed = batches if failure.written else _without(batches, hit)
-        answers = self._broker.produce(passed, *args, **kwargs) if passed else {}
+        answers = self.inner.produce(passed, *args, **kwargs) if passed else {}
         return {**answers, **{key: Produced(failure.error, detail="ordered by the test") for key in hit}}
 
     def commit_offsets(
@@ -94,9 +94,9 @@ class FaultyBroker:
         self._answering.wait()
         failure, hit = _next(self.commit_failures, offsets)
         if failure is None:
-            return self._broker.commit_offsets(group, offsets, *args, **kwargs)  # type: ignore[no-any-return]
+            return self.inner.commit_offsets(group, offsets, *args, **kwargs)  # type: ignore[no-any-return]
         passed = _without(offsets, hit)
-        answers = self._broker.commit_offsets(group, passed, *args, **kwargs) if passed else {}
+        answers = self.inner.commit_offsets(group, passed, *args, **kwargs) if passed else {}
         return {**answers, **dict.fromkeys(hit, failure.error)}
 
     def fetch(
@@ -111,7 +111,7 @@ class FaultyBroker:
         deadline = time.monotonic() + max_wait
         while True:
             left = max(deadline - time.monotonic(), 0.0)
-            fetched: dict[TopicPartition, Fetched] = self._broker.fetch(partitions, max_wait=left, **kwargs)
+            fetched: dict[TopicPartition, Fetched] = self.inner.fetch(partitions, max_wait=left, **kwargs)
             held = self._hold_back(fetched, partitions) if self.fetch_delays else {}
             if not held:
                 return fetched
@@ -156,7 +156,7 @@ class FaultyBroker:
 
     def close(self) -> None:
         self.release()
-        self._broker.close()
+        self.inner.close()
 
 
 class _HangingWatch(PartitionWatch):

@@ -71,12 +71,12 @@ class ChaoticBroker:
     """A broker whose clients meet faults; calls of its own methods do not."""
 
     def __init__(self, broker: Any, chaos: Chaos) -> None:
-        self._broker = broker
+        self.inner = broker
         self.chaos = chaos
         chaos.broker = broker
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._broker, name)
+        return getattr(self.inner, name)
 
     def for_client(self, client_id: str) -> BrokerInterface:
         return ChaoticClient(self.chaos, self.chaos.name(client_id))  # type: ignore[return-value]

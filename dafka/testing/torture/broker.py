@@ -104,7 +104,7 @@ class chaos(TestBroker, AssertionsOfBroker):  # as it is read: with chaos(7) as 
         return self._within(lambda broker: getattr(broker, method)(*args, **kwargs))
 
     def _within(self, work: Callable[[BrokerInterface], _T]) -> _T:
-        return self._hub.run(self._chaos.repeated, lambda: work(self._faulty._broker))
+        return self._hub.run(self._chaos.repeated, lambda: work(self._faulty.inner))
 
     def _open(self) -> Any:
         state = super()._open()
@@ -117,4 +117,4 @@ class chaos(TestBroker, AssertionsOfBroker):  # as it is read: with chaos(7) as 
 
     @property
     def _faulty(self) -> FaultyBroker:
-        return cast(FaultyBroker, cast(ChaoticBroker, self._state().core)._broker)
+        return cast(FaultyBroker, cast(ChaoticBroker, self._state().core).inner)

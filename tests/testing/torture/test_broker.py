@@ -130,6 +130,5 @@ def test_a_broker_without_chaos_has_nothing_of_it_in_its_way():
         state = broker._state()
         assert state.core is broker._faulty and type(state.listener).__name__ == "Listener"
         assert (
-            state.core.for_client("a") is state.core
-            and state.core._broker.for_client("a") is state.core._broker
+            state.core.for_client("a") is state.core and state.core.inner.for_client("a") is state.core.inner
         )
