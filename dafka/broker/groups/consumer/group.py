@@ -41,6 +41,7 @@ from dafka.broker.groups.modern.assignment import (
     NOTHING,
     Assignment,
     Assignor,
+    both,
     size,
     without_nothing,
 )
@@ -445,13 +446,3 @@ def _split(had: Assignment, target: Assignment) -> tuple[Assignment, Assignment]
         else:
             kept[topic], rest[topic] = numbers & wanted, numbers - wanted
     return kept, rest
-
-
-def both(one: Assignment, other: Assignment) -> Assignment:
-    """The partitions of both."""
-    if not one or not other:
-        return one or other
-    found = dict(one)
-    for topic, numbers in other.items():
-        found[topic] = found.get(topic, frozenset()) | numbers
-    return found

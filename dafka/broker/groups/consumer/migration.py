@@ -17,11 +17,12 @@ from kafka.errors import (
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription, ConsumerProtocolType
 
 from dafka.broker.groups.consumer import classic as protocol
-from dafka.broker.groups.consumer.group import ConsumerGroup, both
+from dafka.broker.groups.consumer.group import ConsumerGroup
 from dafka.broker.groups.consumer.member import Member
 from dafka.broker.groups.generation import Deliver, State, at_once
 from dafka.broker.groups.group import Group
 from dafka.broker.groups.members import Member as ClassicMember
+from dafka.broker.groups.modern.assignment import both
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.groups.rebalance import DEFAULTS, Terms
 from dafka.broker.limits import MIGRATED_OCTETS

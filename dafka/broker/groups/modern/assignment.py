@@ -51,3 +51,13 @@ def size(assignment: Assignment) -> int:
 def without_nothing(assignment: Mapping[UUID, frozenset[int]]) -> Assignment:
     """The assignment without topics of which no partition is left."""
     return {topic: numbers for topic, numbers in assignment.items() if numbers}
+
+
+def both(one: Assignment, other: Assignment) -> Assignment:
+    """The partitions of both."""
+    if not one or not other:
+        return one or other
+    found = dict(one)
+    for topic, numbers in other.items():
+        found[topic] = found.get(topic, frozenset()) | numbers
+    return found
