@@ -154,7 +154,7 @@ class AdminCalls(AdminInterface):
         if (type_, name) == (ResourceType.TOPIC, ""):
             raise _RequestError("there are no settings of all topics")
         error, detail = self._resource_error(type_, name)
-        if error is not None:
+        if error is not None and error is not UnknownTopicOrPartitionError:
             return Outcome(error, detail)
         if type_ == ResourceType.TOPIC:
 
@@ -165,10 +165,10 @@ class AdminCalls(AdminInterface):
                 self._check_policy(name, changed)
                 return changed
 
-            if validate_only:
+            if error is not None or validate_only:  # settings are looked at first
                 topic = self._topics.get(name)
                 change(topic.configs if topic is not None else {})
-                return Outcome(None)
+                return Outcome(error, detail)
             return Outcome(self._topics.configure(name, change))
         row = (name or ALL_BROKERS) if type_ == ResourceType.BROKER else row_of(type_, name)
 

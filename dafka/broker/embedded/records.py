@@ -108,7 +108,7 @@ class RecordCalls(RecordInterface):
         appends: Iterable[_Taken] = self._checked(batches, request, acks, wide)
         if writes is Writes.ADDING and transactional_id is not None:
             appends = self._added(transactional_id, list(appends), request)
-        self._take_all(appends, request, acks, wide)
+        self._take_all(appends, request, wide)
         if acks == 0:
             return {key: request.answers.get(key) or Produced(None) for key in batches}
         request.left -= 1
@@ -157,7 +157,7 @@ class RecordCalls(RecordInterface):
         while self._pending.too_many:
             self._pending.wait_for_less()
 
-    def _take_all(self, appends: Iterable[_Taken], request: Request, acks: int, wide: bool) -> None:
+    def _take_all(self, appends: Iterable[_Taken], request: Request, wide: bool) -> None:
         """Append what the topics' configurations allow, each partition's in the order of the calls.
 
         Batches that have to be compressed or examined record by record take time, and so do many records;
@@ -177,14 +177,14 @@ class RecordCalls(RecordInterface):
                 if late or takes_time(self._configs.settings(partition.topic), append):
                     waiting.append((partition, append, self._lines.join(partition)))
                 else:
-                    self._take(partition, append, acks, refused)
+                    self._take(partition, append, refused)
             pace = Pace()
             while waiting:
                 partition, append, place = waiting[0]
                 place.wait()
                 pace.rest()
                 self._wait_for_rounds()
-                self._take(partition, append, acks, refused)
+                self._take(partition, append, refused)
                 waiting.popleft()
                 self._lines.leave(partition, place)
         finally:
@@ -197,10 +197,9 @@ class RecordCalls(RecordInterface):
         self,
         partition: Partition,
         append: PartitionAppend,
-        acks: int,
         refused: list[tuple[Partition, Refusal]],
     ) -> None:
-        refusal = admit(self._configs.settings(partition.topic), append, acks, int(self._clock() * 1000))
+        refusal = admit(self._configs.settings(partition.topic), append, int(self._clock() * 1000))
         self._lifecycle.check()  # it may have been stopped meanwhile
         if refusal is None:
             self._leaders.append(partition, append)

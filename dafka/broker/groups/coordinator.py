@@ -397,7 +397,9 @@ class Coordinator(GroupInterface):
             return CoordinatorLoadInProgressError
         found = self._groups.get(group)
         if found is None:
-            return GroupIdNotFoundError if generation >= 0 else None
+            if generation < 0:
+                return None
+            return UnknownMemberIdError if self._offsets.has_group(group) else GroupIdNotFoundError
         error = found.check_commit(self._groups.clock(), generation, member_id, instance_id, partitions)
         self._groups.changed(group, found)
         return error

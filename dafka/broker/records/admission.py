@@ -28,7 +28,6 @@ from kafka.errors import (
     InvalidRecordError,
     InvalidTimestampError,
     MessageSizeTooLargeError,
-    NotEnoughReplicasError,
     UnsupportedCompressionTypeError,
 )
 
@@ -86,7 +85,7 @@ class Found(NamedTuple):
     keyless: bool
 
 
-def admit(settings: TopicSettings, append: PartitionAppend, acks: int, now: int) -> Refusal | None:
+def admit(settings: TopicSettings, append: PartitionAppend, now: int) -> Refusal | None:
     """Make the batches of an append what is to be stored; how to learn of the refusal if they are not taken.
 
     ``now``: milliseconds since the epoch.
@@ -94,9 +93,6 @@ def admit(settings: TopicSettings, append: PartitionAppend, acks: int, now: int)
     Waits as a green thread if it :func:`takes_time`, and only then: later batches would overtake those of the
     same request.
     """
-    if acks == -1 and settings.min_insync_replicas > 1:
-        detail = f"min.insync.replicas is {settings.min_insync_replicas}, a broker by itself is 1"
-        return partial(Produced, NotEnoughReplicasError, detail=detail)
     try:
         _check_sizes(settings, append)
         for position, content in enumerate(append.batches):

@@ -247,7 +247,6 @@ class TopicSettings(NamedTuple):
     max_compaction_lag_ms: int
     min_dirty_ratio: float
     max_message_bytes: int
-    min_insync_replicas: int
     log_append_time: bool
     timestamp_before_max_ms: int
     timestamp_after_max_ms: int
@@ -279,7 +278,6 @@ def read_settings(value: Callable[[str], str]) -> TopicSettings:
         max_compaction_lag_ms=read("max.compaction.lag.ms"),
         min_dirty_ratio=read("min.cleanable.dirty.ratio"),
         max_message_bytes=min(read("max.message.bytes"), BATCH_MAX_BYTES),
-        min_insync_replicas=read("min.insync.replicas"),
         log_append_time=read("message.timestamp.type") == "LogAppendTime",
         timestamp_before_max_ms=min(before, either),
         timestamp_after_max_ms=min(after, either),

@@ -20,6 +20,7 @@ from dafka.broker.server.answers.naming import as_asked, by_topic, version_of
 from dafka.broker.server.context import Context
 
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6  # for tiered storage
+_REMOTE = LATEST_TIERED, EARLIEST_PENDING_UPLOAD
 # The first version with each special timestamp; earlier versions get UNSUPPORTED_VERSION.
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 
@@ -34,6 +35,7 @@ def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any
     wanted: dict[TopicPartition, int] = {}
     leader_epochs: dict[TopicPartition, int] = {}
     answers: dict[TopicPartition, ListedOffset] = {}
+    remote: set[TopicPartition] = set()
     version = version_of(request)
     known_level = request.isolation_level in _LEVELS
     for topic in request.topics:
@@ -46,14 +48,18 @@ def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any
                 answers[key] = ListedOffset(InvalidRequestError)  # named twice
             elif version < _SINCE.get(one.timestamp, 0):
                 answers[key] = ListedOffset(UnsupportedVersionError)
-            elif one.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-                answers[key] = ListedOffset(None)  # no records are in remote storage
             else:
-                wanted[key] = EARLIEST if one.timestamp == EARLIEST_LOCAL else one.timestamp
+                wanted[key] = EARLIEST if one.timestamp in (EARLIEST_LOCAL, *_REMOTE) else one.timestamp
                 leader_epochs[key] = one.current_leader_epoch
+                if one.timestamp in _REMOTE:
+                    remote.add(key)
     if wanted:
         committed = request.isolation_level == IsolationLevel.READ_COMMITTED
-        answers.update(broker.list_offsets(wanted, read_committed=committed, leader_epochs=leader_epochs))
+        listed = broker.list_offsets(wanted, read_committed=committed, leader_epochs=leader_epochs)
+        nothing = ListedOffset(None)  # no records are in remote storage
+        answers.update(
+            (key, nothing if key in remote and one.error is None else one) for key, one in listed.items()
+        )
     return ListOffsetsResponse(
         throttle_time_ms=0,
         topics=[

@@ -11,6 +11,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from kafka.errors import (
+    CorruptRecordError,
     InvalidRecordError,
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailedError,
@@ -26,12 +27,14 @@ from dafka.broker.interface.transactions import Writes
 from dafka.broker.server.answers.naming import topic_names
 from dafka.broker.server.limits import BATCHES_PER_PARTITION
 from dafka.hub.turns import Pace
-from dafka.protocol.batch import ATTRIBUTES, TRANSACTIONAL_BIT, is_zstd
+from dafka.protocol.batch import ATTRIBUTES, LENGTH_END, MAGIC, TRANSACTIONAL_BIT, is_zstd
 from dafka.security.acls.terms import Operation, ResourceType
 
 T = TypeVar("T")
 
 ZSTD = 7  # the first version that allows zstd
+LENGTH_START, MAGIC_AT = 8, 16
+LEAST_OCTETS = 14  # of a record of the oldest version, behind its length
 
 
 def produce(
@@ -53,6 +56,8 @@ def produce(
         topics = {names.get(one, "") if isinstance(one, UUID) else one for one, _ in paced(request.topics)}
         may_write = rights.allowed("Produce", Operation.WRITE, ResourceType.TOPIC, topics)
         whole = _check_transaction(rights, request)
+    if any(some and _is_corrupt(some[0]) for _, parts in request.topics for _, some in paced(parts)):
+        whole = Produced(CorruptRecordError)
     batches: dict[tuple[str, int], Sequence[bytes]] = {}
     refused: dict[tuple[str | UUID, int], Produced] = {}
     asked: dict[str | UUID, dict[int, tuple[str, int] | None]] = {}
@@ -64,10 +69,10 @@ def produce(
                 refused.pop((topic, number), None)
                 batches.pop((name or "", number), None)
             places[number] = None if name is None else (name, number)
-            if name is None:
-                refused[topic, number] = Produced(UnknownTopicIdError)
-            elif whole is not None:
+            if whole is not None:
                 refused[topic, number] = whole
+            elif name is None:
+                refused[topic, number] = Produced(UnknownTopicIdError)
             elif may_write is not None and name not in may_write:
                 refused[topic, number] = Produced(TopicAuthorizationFailedError)
             elif request.transactional_id is None and any(map(_is_transactional, records)):
@@ -121,6 +126,17 @@ def _check_transaction(rights: Rights, request: ProduceRequest) -> Produced | No
                     rights.may("Produce", Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
                 return Produced(TransactionalIdAuthorizationFailedError)
     return None
+
+
+def _is_corrupt(batch: bytes) -> bool:
+    """Whether what a partition begins with cannot be records of any version.
+
+    As in Kafka nothing of the request is looked at then.
+    """
+    if len(batch) < LENGTH_END:
+        return False
+    size = int.from_bytes(batch[LENGTH_START:LENGTH_END], "big", signed=True)
+    return size < LEAST_OCTETS or (len(batch) > MAGIC_AT and batch[MAGIC_AT] > MAGIC)
 
 
 def _is_transactional(batch: bytes) -> bool:

@@ -13,6 +13,7 @@ from kafka.errors import (
     InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
     InvalidRequestError,
+    InvalidTopicError,
     PolicyViolationError,
     ThrottlingQuotaExceededError,
     TopicAlreadyExistsError,
@@ -61,9 +62,10 @@ def create_topics(broker: BrokerInterface, request: Any, context: Context) -> An
         configs = {config.name: config.value for config in topic.configs or ()}
         if checked.error is not None:
             outcomes[topic.name] = checked
-            if checked.error is InvalidReplicationFactorError and configs:  # settings are looked at first
-                alone = broker.create_topics({topic.name: TopicSpec(1, configs)}, validate_only=True)
-                if alone[topic.name].error is InvalidConfigurationError:
+            if checked.error is not TopicAlreadyExistsError:  # its name and settings are looked at first
+                some = {} if None in configs.values() else configs
+                alone = broker.create_topics({topic.name: TopicSpec(1, some)}, validate_only=True)
+                if alone[topic.name].error in (InvalidConfigurationError, InvalidTopicError):
                     outcomes[topic.name] = alone[topic.name]
             continue
         partitions = len(topic.assignments) if topic.assignments else topic.num_partitions
@@ -224,7 +226,7 @@ def delete_topics(broker: BrokerInterface, request: Any, context: Context) -> An
     asked = [one for one in asked if one not in unclear]
     by_id = topic_names(broker, [topic_id for name, topic_id in asked if name is None])
     names = [by_id.get(topic_id or NO_UUID) if name is None else name for name, topic_id in asked]
-    twice = {name for name, count in Counter(filter(None, names)).items() if count > 1}
+    twice = {name for name, count in Counter(name for name in names if name is not None).items() if count > 1}
     known = broker.metadata({name for name in names if name and name not in twice}).topics
     ids = {name: topic.topic_id for name, topic in known.items()}
     sizes = {name: len(topic.partitions) for name, topic in known.items() if topic.error is None}

@@ -10,16 +10,18 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from broker.clients import Client
+from broker.clients import Client, batch
 from broker.server.client import WireClient
+from broker.server.samples import produce
 from kafka.protocol.admin import (
     CreateTopicsRequest,
+    DeleteTopicsRequest,
     DescribeGroupsRequest,
     DescribeTopicPartitionsRequest,
     IncrementalAlterConfigsRequest,
     ListGroupsRequest,
 )
-from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetCommitRequest, OffsetDeleteRequest
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import TxnOffsetCommitRequest
 
@@ -110,6 +112,55 @@ def test_a_request_for_very_many_partitions_creates_nothing(wire: WireClient) ->
     assert [(one.name, one.error_code) for one in answer.topics] == [("topic", 44), ("new", 44)]
 
 
+def test_the_name_of_a_new_topic_is_looked_at_before_its_replicas(wire: WireClient) -> None:
+    topic = CreateTopicsRequest.CreatableTopic(
+        name="bad name!", num_partitions=1, replication_factor=2, assignments=[], configs=[]
+    )
+    answer = wire.ask(CreateTopicsRequest(topics=[topic], timeout_ms=1000, validate_only=True), 7)
+    assert [one.error_code for one in answer.topics] == [17]
+
+
+def test_a_topic_without_a_name_that_is_deleted_twice_is_named_twice(wire: WireClient) -> None:
+    request = DeleteTopicsRequest(topics=[], topic_names=["", ""], timeout_ms=1000)
+    assert [(one.name, one.error_code) for one in wire.ask(request, 5).responses] == [("", INVALID_REQUEST)]
+
+
+def test_a_setting_of_a_topic_that_is_not_there_is_looked_at_first(wire: WireClient) -> None:
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+
+    def alter(value: str) -> int:
+        config = resource.AlterableConfig(name="cleanup.policy", config_operation=0, value=value)
+        asked = resource(resource_type=2, resource_name="missing", configs=[config])
+        answer = wire.ask(IncrementalAlterConfigsRequest(resources=[asked], validate_only=False), 1)
+        return int(answer.responses[0].error_code)
+
+    assert (alter("1000"), alter("compact")) == (40, NO_PARTITION)
+
+
+def test_remote_offsets_are_listed_in_the_epoch_of_the_leader(wire: WireClient) -> None:
+    topic = ListOffsetsRequest.ListOffsetsTopic
+
+    def listed(epoch: int) -> tuple[int, int]:
+        one = topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=epoch, timestamp=-5)
+        asked = ListOffsetsRequest(
+            replica_id=-1, isolation_level=0, topics=[topic(name="topic", partitions=[one])]
+        )
+        (found,) = wire.ask(asked, 11).topics[0].partitions
+        return found.error_code, found.offset
+
+    assert (listed(-1), listed(99)) == ((0, -1), (75, -1))
+
+
+def test_a_request_with_something_that_cannot_be_records_writes_none(
+    wire: WireClient, client: Client
+) -> None:
+    request = produce("topic", batch(b"value"))
+    request.topic_data += produce("missing", b"no batch, but long enough to be looked at").topic_data
+    answer = wire.ask(request, 9)
+    assert [one.partition_responses[0].error_code for one in answer.responses] == [2, 2]
+    assert client.values("topic") == []
+
+
 COMMIT = OffsetCommitRequest.OffsetCommitRequestTopic
 
 
@@ -156,6 +207,20 @@ def test_partitions_that_are_not_there_are_answered_first_and_by_topic(wire: Wir
         ("topic", [(9, NO_PARTITION), (9, NO_PARTITION), (0, 0)]),
         ("other", [(0, 0)]),
     ]
+
+
+def test_a_group_with_offsets_alone_has_no_members_that_commit(wire: WireClient, client: Client) -> None:
+    client.call("commit_offsets", "g", {("topic", 0): CommittedOffset(1)})
+    for group, error in (("g", 25), ("none", 22)):
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=0,
+            member_id="nobody",
+            group_instance_id=None,
+            retention_time_ms=-1,
+            topics=[committed("topic", 0)],
+        )
+        assert outcomes(wire.ask(request, 8).topics) == [("topic", [(0, error)])]
 
 
 def test_an_unknown_producer_is_told_of_partitions_that_are_not_there(wire: WireClient) -> None:
