@@ -129,11 +129,11 @@ class Ending:
         if commit:
             rows.update(transaction.offset_rows())
         renewed = transaction.renewed()
-        rows.update(transaction.row(state=ended, updated=now, started=-1.0, **renewed))
+        rows.update(transaction.row(state=ended, updated=now, **renewed))
         self._writer.put(rows, told(_END), check, behind=markers)
         ready.wait()
         if not failures:
-            transaction.state, transaction.updated, transaction.started = ended, now, -1.0
+            transaction.state, transaction.updated = ended, now
             self._offsets.release(transaction.offsets)
             transaction.forget_touched()
             if renewed:

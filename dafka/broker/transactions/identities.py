@@ -115,6 +115,7 @@ class Identities:
             "raised": False,
             "timeout": float(timeout),
             "state": State.EMPTY,
+            "started": -1.0,
             "updated": self._clock(),
         }
         error = self._table.write(transaction, transaction.row(**fields))

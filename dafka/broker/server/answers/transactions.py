@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any
 
 from kafka.errors import (
@@ -333,8 +334,8 @@ def list_transactions(broker: BrokerInterface, request: Any, context: Context) -
 def _running(
     broker: BrokerInterface, listed: Sequence[ListedTransaction], seconds: float
 ) -> list[ListedTransaction]:
-    """The transactions that have been open for longer."""
+    """The transactions that began longer ago, also those that have ended since and those that never began."""
     described = broker.describe_transactions([one.transactional_id for one in listed])
     latest = broker.time() - seconds
     started = {name: one.started for name, one in described.items()}
-    return [one for one in listed if 0 <= started.get(one.transactional_id, -1.0) < latest]
+    return [one for one in listed if started.get(one.transactional_id, inf) < latest]

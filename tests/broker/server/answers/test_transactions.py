@@ -72,6 +72,22 @@ def test_an_unknown_state_filter_is_reported(client: Client):
     assert response.transaction_states == []
 
 
+def test_it_is_known_when_a_transaction_began_that_is_over_until_its_producer_begins_again(client: Client):
+    client.create("topic")
+    producer = client.call("init_producer_id", "payments", 60.0)
+    who = ("payments", producer.producer_id, producer.epoch)
+    assert client.call("add_partitions_to_transaction", *who, [("topic", 0)]) == {("topic", 0): None}
+
+    def started() -> float:
+        return float(client.call("describe_transactions", ["payments"])["payments"].started)
+
+    began = started()
+    assert client.call("end_transaction", *who, True) is None
+    assert started() == began > 0
+    client.call("init_producer_id", "payments", 60.0)
+    assert started() == -1
+
+
 @pytest.mark.parametrize(
     ("filters", "found"),
     [
@@ -79,8 +95,8 @@ def test_an_unknown_state_filter_is_reported(client: Client):
         ({"transactional_id_pattern": "pay.*1"}, ["payments-1"]),
         ({"transactional_id_pattern": "pay"}, []),
         ({"transactional_id_pattern": "([a-z]+)+-[12]"}, ["payments-1", "payments-2"]),
-        ({"duration_filter": 0}, ["payments-2"]),
-        ({"duration_filter": 60_000}, []),
+        ({"duration_filter": 0}, ["payments-1", "payments-2"]),
+        ({"duration_filter": 60_000}, ["payments-1"]),  # as in Kafka: it has not begun
         ({"state_filters": ["Ongoing"]}, ["payments-2"]),
     ],
 )
