@@ -8,7 +8,7 @@ uses no fetch sessions, because it names few partitions in a request and has sev
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -48,7 +48,8 @@ Asked = tuple[Place, FetchFrom]
 class FetchRequest(NamedTuple):
     """A Fetch request; times in seconds. ``forgotten``: the partitions to remove from the session.
 
-    ``known_level``: the isolation level is one that there is.
+    ``known_level``: the isolation level is one that there is. ``counts``: how many of the partitions each
+    topic of the request has.
     """
 
     max_wait: float
@@ -60,6 +61,7 @@ class FetchRequest(NamedTuple):
     partitions: list[Asked]
     forgotten: list[Place]
     known_level: bool = True
+    counts: Sequence[int] = ()
 
 
 @naming_errors("FetchRequest")
@@ -76,7 +78,8 @@ def read_fetch(data: memoryview, position: int, version: int, items: Items) -> F
     if version >= SESSIONS:
         session_id, session_epoch = _TWO_INT32.unpack_from(data, position)
         position += 8
-    partitions, position = _read_partitions(data, position, version, items)
+    counts: list[int] = []
+    partitions, position = _read_partitions(data, position, version, items, counts)
     forgotten = _read_forgotten(data, position, version, items) if version >= SESSIONS else []
     # The rest, the rack of the client, is not needed.
     wait = min(max(max_wait, 0) / 1000, MAX_WAIT_SECONDS)
@@ -90,10 +93,13 @@ def read_fetch(data: memoryview, position: int, version: int, items: Items) -> F
         partitions,
         forgotten,
         isolation in (_READ_UNCOMMITTED, _READ_COMMITTED),
+        counts,
     )
 
 
-def _read_partitions(data: memoryview, position: int, version: int, items: Items) -> tuple[list[Asked], int]:
+def _read_partitions(
+    data: memoryview, position: int, version: int, items: Items, counts: list[int]
+) -> tuple[list[Asked], int]:
     flexible, by_id = version >= FLEXIBLE, version >= BY_ID
     found: list[Asked] = []
     epoch = last_epoch = NO_EPOCH
@@ -101,6 +107,7 @@ def _read_partitions(data: memoryview, position: int, version: int, items: Items
     for _ in range(topics):
         topic, position = read_topic(data, position, by_id, flexible)
         count, position = read_count(data, position, flexible, items)
+        counts.append(count)
         for _ in range(count):
             if flexible:
                 number, epoch, offset, last_epoch, _, size = _PARTITION.unpack_from(data, position)

@@ -32,11 +32,15 @@ _TAGGED_DIVERGING = struct.Struct(">BBBiqB")  # one tagged field, its tag and si
 
 
 class FetchAnswer(NamedTuple):
-    """A Fetch response: the error of the whole request, or session id and partitions."""
+    """A Fetch response: the error of the whole request, or session id and partitions.
+
+    ``topics``: the partitions by topic, where a topic may come several times.
+    """
 
     error: Error | None
     session_id: int = NO_SESSION
     partitions: Sequence[tuple[Place, Fetched]] = ()
+    topics: Sequence[tuple[str | UUID, Sequence[tuple[int, Fetched]]]] | None = None
 
 
 def write_fetch(answer: FetchAnswer, version: int, read_committed: bool) -> Buffers:
@@ -49,11 +53,14 @@ def write_fetch(answer: FetchAnswer, version: int, read_committed: bool) -> Buff
         out += b"\0\0\0\0"  # throttle time
     if version >= SESSIONS:
         out += _ERROR.pack(error_code(answer.error), answer.session_id)
-    topics: dict[str | UUID, list[tuple[int, Fetched]]] = {}
-    for (topic, number), one in answer.partitions:
-        topics.setdefault(topic, []).append((number, one))
+    topics = answer.topics
+    if topics is None:
+        grouped: dict[str | UUID, list[tuple[int, Fetched]]] = {}
+        for (topic, number), one in answer.partitions:
+            grouped.setdefault(topic, []).append((number, one))
+        topics = list(grouped.items())
     out += array_size(len(topics), flexible)
-    for topic, partitions in topics.items():
+    for topic, partitions in topics:
         out += topic.bytes if isinstance(topic, UUID) else name_of(topic)
         out += array_size(len(partitions), flexible)
         for number, one in partitions:

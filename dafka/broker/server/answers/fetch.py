@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from functools import partial
+from itertools import islice
 from uuid import UUID
 
 from kafka.errors import (
@@ -124,10 +125,15 @@ def _has_no_level(request: FetchRequest, answers: Answers) -> bool:
 
 
 def _without_level(request: FetchRequest, version: int) -> FetchAnswer:
-    named = request.partitions if version < BY_ID else []
-    return FetchAnswer(
-        UnknownError, request.session_id, [(place, _refused(UnknownError)) for place, _ in named]
-    )
+    if version >= BY_ID:
+        return FetchAnswer(UnknownError, request.session_id)
+    refused, named = _refused(UnknownError), iter(request.partitions)
+    topics = []
+    for count in request.counts:
+        some = [place for place, _ in Pace().over(islice(named, count))]
+        if some:
+            topics.append((some[0][0], [(number, refused) for _, number in some]))
+    return FetchAnswer(UnknownError, request.session_id, topics=topics)
 
 
 def count(broker: BrokerInterface, answer: FetchAnswer) -> None:

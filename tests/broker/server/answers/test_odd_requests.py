@@ -177,6 +177,10 @@ def test_nothing_is_fetched_at_a_level_that_there_is_not(wire: WireClient) -> No
     answer = wire.ask(request, 12)
     (partition,) = answer.responses[0].partitions
     assert (answer.error_code, partition.error_code, bool(partition.records)) == (-1, -1, False)
+    request.topics *= 2
+    answer = wire.ask(request, 12)
+    assert [(one.topic, len(one.partitions)) for one in answer.responses] == [("topic", 1)] * 2
+    request.topics = request.topics[:1]
     request.topics[0].topic = "missing"
     answer = wire.ask(request, 12)
     assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 3)
