@@ -88,13 +88,14 @@ class ShareHeartbeatAnswer(NamedTuple):
 
 class ShareRequest(NamedTuple):
     """The fields that ShareFetch and ShareAcknowledge have in common. ``is_renewal``: whether there may be
-    RENEW among the types."""
+    RENEW among the types. ``bare``: partitions that are named without an acknowledgement."""
 
     group: str
     member_id: str
     session_epoch: int
     acknowledgements: Mapping[SharePlace, Sequence[Acknowledged]]
     is_renewal: bool = False
+    bare: Sequence[SharePlace] = ()
 
 
 class ShareFetchLimits(NamedTuple):

@@ -212,7 +212,7 @@ class ShareCalls(ShareInterface):
             session = self._session(request, connection, partitions, forgotten)
         except BrokerResponseError as error:
             return ShareFetched(type(error), _words(error))
-        answers = self._acknowledge(request)
+        answers = self._acknowledge(request) if request.acknowledgements else {}
         if session is None:
             self._close(request)
         elif not request.is_renewal:
@@ -273,14 +273,18 @@ class ShareCalls(ShareInterface):
         """Carry out acknowledgements; returns when they are on disk."""
         answers: dict[SharePlace, SharedRecords] = {}
         begun: list[tuple[SharePlace, AsyncResult | None]] = []
-        pace = Pace()
+        pace, is_any = Pace(), False
         for place, batches in pace.over(request.acknowledgements.items(), every=1):
             delivery, error, detail = self._delivery(request.group, place), None, ""
+            if delivery is UnknownTopicIdError:
+                answers[place] = SharedRecords(None, UnknownTopicIdError)
+                continue
             try:
                 check_acknowledgements(batches, request.is_renewal)
             except InvalidRequestError as wrong:
                 answers[place] = SharedRecords(None, InvalidRequestError, detail=_words(wrong))
                 continue
+            is_any = is_any or self._missing(place) is None
             if isinstance(delivery, Delivery):
                 error, detail = delivery.acknowledge(request.member_id, batches)
                 if error is None and delivery.saved is not None:
@@ -293,7 +297,19 @@ class ShareCalls(ShareInterface):
             failed = Saved.end(outcome)
             if failed is not None:
                 answers[place] = SharedRecords(None, failed)
+        for place in pace.over(request.bare):
+            error = self._missing(place)
+            if place not in answers and (error is not None or is_any):
+                answers[place] = SharedRecords(None, error)
         return answers
+
+    def _missing(self, place: SharePlace) -> Error | None:
+        """The error of a partition that does not exist."""
+        topic = self._topics.by_id(place[0])
+        if topic is None:
+            return UnknownTopicIdError
+        there = self._topics.partition(topic.name, place[1]) is not None
+        return None if there else UnknownTopicOrPartitionError
 
     def _fetch(
         self, request: ShareRequest, session: ShareSession, limits: ShareFetchLimits, wait: bool
@@ -304,16 +320,16 @@ class ShareCalls(ShareInterface):
         self._waiting.add(fetch)
         session.fetches.add(fetch)
         try:
-            for place in Pace().over(list(session.places)):
+            for place in Pace().over(session.in_turn(request.session_epoch)):
                 delivery = self._delivery(request.group, place)
                 if isinstance(delivery, Delivery):
                     opened[delivery] = place
                 else:
                     answers[place] = SharedRecords(delivery)
-            nothing = limits.max_bytes <= 0
+            nothing = limits.max_bytes <= 0 or limits.max_records == 0
             found = {} if nothing else fetch.run(opened, wait and not answers)
-            if request.session_epoch == OPEN_SESSION and not nothing:  # all are answered, as in Kafka
-                found = {**dict.fromkeys(Pace().over(opened.values()), SharedRecords()), **found}
+            found = {**({} if nothing else session.take_owed(opened.values())), **found}
+            session.owed.update(answers)
         finally:
             self._waiting.discard(fetch)
             session.fetches.discard(fetch)

@@ -6,11 +6,16 @@ session ends, and what the member holds is given back. KIP-932, "Share sessions"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from kafka.errors import InvalidShareSessionEpochError, ShareSessionNotFoundError
 
-from dafka.broker.interface.share import OPEN_SESSION, SharePlace, ShareSessionLimitReachedError
+from dafka.broker.interface.share import (
+    OPEN_SESSION,
+    SharedRecords,
+    SharePlace,
+    ShareSessionLimitReachedError,
+)
 from dafka.broker.share.fetching import ShareFetch
 from dafka.broker.share.limits import SESSION_PARTITIONS
 from dafka.hub.turns import Pace
@@ -29,8 +34,22 @@ class ShareSession:
         self.is_closed = False
         self.connection = connection
         self.places: dict[SharePlace, None] = {}
+        self.owed: set[SharePlace] = set()
+        """Those that are answered next time even if there is nothing: new ones, and after an error."""
         self.fetches: set[ShareFetch] = set()
         """Those that are being answered."""
+
+    def in_turn(self, epoch: int) -> list[SharePlace]:
+        """The partitions in the order in which the request of that epoch reads them, as in Kafka."""
+        places = list(self.places)
+        begin = epoch % len(places) if places and epoch > 0 else 0
+        return places[begin:] + places[:begin]
+
+    def take_owed(self, places: Iterable[SharePlace]) -> dict[SharePlace, SharedRecords]:
+        """Empty answers for those of the partitions that are owed one; waits as a green thread."""
+        owed = [place for place in Pace().over(places) if place in self.owed] if self.owed else []
+        self.owed.difference_update(owed)
+        return dict.fromkeys(owed, SharedRecords())
 
     def read(self, places: Collection[SharePlace]) -> None:
         """Note that something was read of these partitions: it is the turn of the others.
@@ -105,12 +124,14 @@ class ShareSessions:
             if self._weight >= SESSION_PARTITIONS:
                 raise ShareSessionLimitReachedError
             session.places[place] = None
+            session.owed.add(place)
             self._weight += 1
         for place in pace.over(forgotten):
             if session.is_closed:
                 raise ShareSessionNotFoundError
             if place in session.places:
                 del session.places[place]
+                session.owed.discard(place)
                 self._weight -= 1
 
     def close(self, key: SessionKey) -> ShareSession | None:

@@ -251,6 +251,7 @@ def acknowledged_partition(number: int, error: Error | None, message: str | None
 def asked_of(request: Any) -> ShareRequest:
     """The common part of ShareFetch and ShareAcknowledge."""
     acknowledged: dict[SharePlace, list[Acknowledged]] = {}
+    bare: list[SharePlace] = []
     pace = Pace()
     for topic in request.topics:
         for one in pace.over(topic.partitions):
@@ -259,12 +260,15 @@ def asked_of(request: Any) -> ShareRequest:
                     Acknowledged(batch.first_offset, batch.last_offset, batch.acknowledge_types)
                     for batch in pace.over(one.acknowledgement_batches)
                 )
+            else:
+                bare.append((topic.topic_id, one.partition_index))
     return ShareRequest(
         request.group_id or "",
         request.member_id or "",
         request.share_session_epoch,
         acknowledged,
         bool(request.is_renew_ack),
+        bare,
     )
 
 
