@@ -69,7 +69,12 @@ def restored_ahead(folder: str) -> int:
 
 def timeline(folder: str) -> int:
     """The timeline of what is in ``folder``: 0 unless it was restored and opened since."""
-    return max(_number(folder, TIMELINE_NAME) - restored_ahead(folder), 0)
+    return max(begun_timeline(folder) - restored_ahead(folder), 0)
+
+
+def begun_timeline(folder: str) -> int:
+    """The timeline that the last restore began, also before the folder is opened; 0 if none was noted."""
+    return _number(folder, TIMELINE_NAME)
 
 
 def forget_restored(folder: str) -> None:

@@ -282,6 +282,7 @@ class EmbeddedBroker(EmbeddedCalls):
             self._groups.on_delete(self._streams_groups.forget_group)
             if self._epochs.restored:
                 kept_members.forget_others()  # those of the backup: clients join again
+                self._epochs.forget_restored()
             else:
                 groups.restore()
             self._admin_calls = AdminCalls(

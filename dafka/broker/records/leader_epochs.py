@@ -11,7 +11,8 @@ One number counts for all leaders of the broker. It goes up when the broker star
 down since it last ran, for a power cut may take the last rows of the database without a trace, and when the
 log has found a partition cut (:mod:`dafka.log.lost`). It is on the disk before anything bears it: an epoch
 that was taken back itself would be given twice. A folder that was restored from a backup has lost what came
-after it, epochs as well: the number goes up by RESTORED then, beyond any that were given meanwhile.
+after it, epochs as well: the number goes up by RESTORED then, beyond any that were given meanwhile. The
+restore is noted with it: a broker that finds it again, because the last one was killed, leaves it at that.
 
 A partition's history is a row of the table ``epochs``, written in one transaction with the first batch of a
 new epoch; without a row all its records are of epoch 0. Partitions of native producers have epoch 0 for ever:
@@ -31,7 +32,7 @@ from dafka.broker.topics.table import Partition, Topic
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
 from dafka.log import LOST_TABLE, Log, shapes
-from dafka.log.boot import forget_restored, restored_ahead
+from dafka.log.boot import begun_timeline, forget_restored, restored_ahead
 
 RESTORED = 1000
 """By how much the epoch goes up after a restore: more often no machine goes down between two backups."""
@@ -62,22 +63,32 @@ class LeaderEpochs:
 
     def __init__(self, log: Log, writer: Writer, boot: str | None) -> None:
         self._histories = log.table(EPOCHS, EPOCH_ROWS)
-        table = log.table(_TERM, shapes.named_rows(current=_epoch, boot=shapes.text))
+        table = log.table(_TERM, shapes.named_rows(current=_epoch, boot=shapes.text, restore=shapes.natural))
         known = table.get("current")
         fresh = known is None and not log.names()
         lost = len(log.table(LOST_TABLE)) > 0
         down = boot is None or table.get("boot") != boot
         self.current = 0 if known is None else int(known)
         restored = restored_ahead(log.path)
+        restore = begun_timeline(log.path)
+        self._path = log.path
         self.restored = restored > 0
         """Whether the folder is a backup's, and this is its first broker."""
+        if restore and table.get("restore") == restore:
+            restored = 0  # it has gone up for it
         if not fresh and (lost or down or restored):
             self.current = min(self.current + (RESTORED * restored or 1), _LARGEST)
-        if known != self.current or down:
-            writer.put_and_wait({(_TERM, "current"): self.current, (_TERM, "boot"): boot or ""})
+        if known != self.current or down or restored:
+            values: Rows = {(_TERM, "current"): self.current, (_TERM, "boot"): boot or ""}
+            if restored:
+                values[_TERM, "restore"] = restore
+            writer.put_and_wait(values)
             log.space.checkpoint()  # which syncs the disk
-        if restored:
-            forget_restored(log.path)
+
+    def forget_restored(self) -> None:
+        """All is done that the first broker of a restored folder has to do."""
+        if self.restored:
+            forget_restored(self._path)
 
     def of(self, partition: Partition) -> EpochHistory:
         """A partition's history, which for a leader includes the epoch that it leads in."""

@@ -24,6 +24,7 @@ from dafka.backup.restoring import restore
 from dafka.broker.interface.broker import EARLIEST, LATEST, CommittedOffset, EpochEnd, Fetched, FetchFrom
 from dafka.broker.records.leader_epochs import RESTORED
 from dafka.log import LogWriteError
+from dafka.log.boot import restored_ahead
 from dafka.protocol.batch import read_header
 
 PLACE = TopicPartition("t", 0)
@@ -342,6 +343,30 @@ def test_a_consumer_that_has_read_records_after_a_backup_is_told_where_the_resto
         client = Client(broker)
         client.produce("t", b"new")
         assert epochs(client)[-1] == (3, epoch + RESTORED)
+
+
+def test_a_broker_that_is_killed_at_its_start_after_a_restore_raises_the_epoch_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, backups, restored = (str(tmp_path / name) for name in ("data", "backups", "restored"))
+    with Broker(data) as broker:
+        client = Client(broker)
+        client.create("t")
+        client.produce("t", b"kept")
+        epoch = current(client)
+        create(data, backups)
+    for number in (1, 2):
+        restore(backups, restored)
+        for is_killed in (True, True, False, False):
+            with monkeypatch.context() as patch:
+                if is_killed:
+                    patch.setattr("dafka.broker.records.leader_epochs.forget_restored", lambda folder: None)
+                with Broker(restored) as broker:
+                    assert current(Client(broker)) == epoch + number * RESTORED
+                assert restored_ahead(restored) == int(is_killed)
+        backups = str(tmp_path / "backups of the restored")
+        create(restored, backups)
+        restored = str(tmp_path / "restored again")
 
 
 def test_two_brokers_that_were_restored_from_one_backup_never_lead_in_the_same_epoch(tmp_path: Path) -> None:

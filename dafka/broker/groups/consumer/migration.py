@@ -68,14 +68,16 @@ def upgraded(now: float, name: str, classic: Group, topics: Topics) -> ConsumerG
         raise GroupIdNotFoundError(f"Group {name} is not a consumer group.")
     pace = Pace()
     for _ in range(ATTEMPTS):
-        generation, seen = classic.generation, _seen(classic)
+        generation, seen = classic.generation, [_Seen.of(one) for one in classic.members.values()]
         group = ConsumerGroup(now, topics, max(generation, 1))
         for one in pace.over(list(classic.members.values()), every=1):
             try:
                 _take_over(now, group, one, classic.protocol)
             except Exception as error:
                 raise GroupIdNotFoundError(f"Group {name} cannot become a consumer group: {error}") from error
-        if generation == classic.generation and seen == _seen(classic):
+        members = list(classic.members.values())
+        same = len(seen) == len(members) and all(map(_Seen.is_of, seen, members))
+        if same and generation == classic.generation:
             return group
     raise CoordinatorLoadInProgressError(f"Members of group {name} come and go.")
 
@@ -100,9 +102,24 @@ def _take_over(now: float, group: ConsumerGroup, one: ClassicMember, protocol_na
     group.give(member, both(protocol.decoded(ids, one.assignment), had))
 
 
-def _seen(classic: Group) -> list[tuple[str, int, int]]:
-    """Another value for members that have changed: their join data and assignments are replaced then."""
-    return [(one.member_id, id(one.request), id(one.assignment)) for one in classic.members.values()]
+class _Seen(NamedTuple):
+    """A member as it was: its join data and its assignment are replaced when it changes.
+
+    It holds them, so that no others that come later are taken for them.
+    """
+
+    member_id: str
+    request: object
+    assignment: object
+
+    @classmethod
+    def of(cls, one: ClassicMember) -> _Seen:
+        return cls(one.member_id, one.request, one.assignment)
+
+    def is_of(self, one: ClassicMember) -> bool:
+        """Whether the member has not changed since."""
+        same = self.request is one.request and self.assignment is one.assignment
+        return same and self.member_id == one.member_id
 
 
 def dismiss(classic: Group, deliver: Deliver = at_once) -> None:
