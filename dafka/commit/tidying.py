@@ -3,7 +3,7 @@
 It copies the WAL into the database (while rounds go on; only what they write meanwhile is copied with the
 rounds waiting), deletes the values of trimmed and deleted partitions, and gives free space back to the file
 system. Files of deleted values go when the WAL was copied; that is done for them a second after the last
-deletion at the latest.
+deletion at the latest. Files that a killed process has left are looked for in small steps with rests.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dafka.log.repeating import bounded_logger
 logger = bounded_logger(__name__)
 
 REST = 1.0  # seconds without tidying up after a step of it failed
+SWEEP_REST = 0.01  # seconds between two steps of looking for files that nobody names
 FILES_STAY = 1.0  # seconds that files of deleted values wait for a checkpoint, when nothing else wants one
 
 
@@ -36,6 +37,7 @@ class Tidying:
         self._vacuum = True  # whether there may be free space to give back
         self._rest_until = 0.0
         self._freed = 0.0  # when values were deleted last
+        self._swept = 0.0  # when the last step of looking for files has ended
 
     @property
     def copying(self) -> bool:
@@ -47,6 +49,8 @@ class Tidying:
         """Seconds after which to come back though nothing happens, None: not before something does."""
         if self._rest_until:
             return REST
+        if self._log.space.sweeps:
+            return SWEEP_REST
         return FILES_STAY if self._log.space.removable_bytes and not self.copying else None
 
     def freed(self) -> None:
@@ -97,6 +101,9 @@ class Tidying:
         self._vacuum = self._vacuum and log.space.spare_bytes > 0
         if self._vacuum:
             run_in(self._pool, log.space.vacuum)
+        elif log.space.sweeps and time.monotonic() >= self._swept + SWEEP_REST:
+            run_in(self._pool, log.space.sweep)
+            self._swept = time.monotonic()
         return self._vacuum
 
     def _files_wait(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import diskcache
 
 from dafka.log.chunk import CHUNK_TAG
-from dafka.log.limits import PAUSE_KEYS
+from dafka.log.limits import PAUSE_KEYS, SWEPT_ROWS
 
 _SOME_ROWS = 5000  # looked at before a pause may be taken
 _OTHER_KEYS = 10
@@ -88,15 +88,15 @@ class Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
             pause()
         return found
 
-    def file_names(self, pause: Callable[[], object]) -> Iterator[list[str]]:
-        """The names of all files of values, some at a time.
+    def file_names(self) -> Iterator[list[str]]:
+        """The names of all files of values, those of SWEPT_ROWS rows at a time: SQLite has to look at all.
 
-        SQLite has to look at all rows for that: it looks at some at a time, with a ``pause`` behind them.
+        Rows that are there from beginning to end are among them; rounds may go on meanwhile.
         """
         select = (
             "SELECT CAST(filename AS TEXT) FROM Cache WHERE rowid > ? AND rowid <= ? AND filename IS NOT NULL"
         )
-        some = f"SELECT rowid FROM Cache WHERE rowid > ? ORDER BY rowid LIMIT 1 OFFSET {_SOME_ROWS}"
+        some = f"SELECT rowid FROM Cache WHERE rowid > ? ORDER BY rowid LIMIT 1 OFFSET {SWEPT_ROWS}"
         after = -(2**63)
         while True:
             ends = self._sql(some, (after,)).fetchall()
@@ -105,7 +105,6 @@ class Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
             if not ends:
                 return
             after = until
-            pause()
 
     def last_row(self) -> int:
         """The number of the row that was stored last, -1 if there is none."""

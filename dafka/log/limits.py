@@ -67,7 +67,14 @@ LOST_SECONDS = 120.0
 """Files of values that are younger than this may not have reached the disk before a power cut."""
 
 NOTED_ROWS = 10_000
-"""A log that has ever had so many rows notes when it is closed that it has no files to be removed."""
+"""A log that has ever had so many rows notes when it is closed that it has no files to be removed, and looks
+for them, where it has no such note, only after it was opened."""
+
+SWEPT_ROWS = 1000
+"""Rows that one step of that looks at ..."""
+
+SWEPT_FILES = 1000
+"""... or files: one or two milliseconds."""
 
 WAL_BYTES = 64 * 1024 * 1024
 """The WAL grows to this at most while it is being copied and rounds go on; then they wait."""

@@ -54,6 +54,19 @@ class Space:
         return self._storage.removable_bytes
 
     @property
+    def sweeps(self) -> bool:
+        """Whether files that a killed process has left are still looked for, by :meth:`sweep`."""
+        return self._storage.sweeps
+
+    def sweep(self) -> bool:
+        """Look at some more; whether there is more. The next complete :meth:`checkpoint` removes the found.
+
+        May run in any thread, while rounds go on.
+        """
+        self._check_open()
+        return self._storage.sweep()
+
+    @property
     def wal_file_bytes(self) -> int:
         """Size of the WAL on the disk. It is used again; a truncating :meth:`checkpoint` gives it back."""
         return self._storage.disk_bytes("-wal")
@@ -88,6 +101,8 @@ class Space:
         """Delete all garbage and give the space back, all at once. For tools and tests: it may take long."""
         while self.garbage_bytes:
             self._collect(COLLECT_BYTES)
+        while self.sweep():
+            pass
         while self.spare_bytes:
             self.vacuum()
             if self._storage.checkpoint_due:

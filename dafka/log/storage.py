@@ -52,13 +52,14 @@ from dafka.log.limits import (
     CHECKPOINT_BYTES,
     FILE_BYTES,
     LAYOUT,
+    NOTED_ROWS,
     REMOVABLE_FILES,
     RESERVE_BYTES,
     RESERVE_SHARE,
     VACUUM_BYTES,
 )
 from dafka.log.stored import ValueFile
-from dafka.log.sweeping import leave_note, lost_values, take_note, unnamed
+from dafka.log.sweeping import Sweep, leave_note, lost_values, take_note
 from dafka.log.values import ValueDisk, is_value_name
 
 SYNCHRONOUS = {"process": 1, "power": 2}  # SQLite's NORMAL and FULL
@@ -98,7 +99,8 @@ class Storage:
         self.lost: frozenset[bytes] = frozenset()
         """Keys of values whose files a power cut kept from being written: only some of the last seconds."""
         self._doubtful: list[tuple[bytes, ValueFile]] = []  # files of a round whose COMMIT failed
-        self._untidy = False  # whether there may be files that no row names
+        self._untidy = False  # whether such a round may have left files that no row names
+        self._sweep: Sweep | None = None  # while those of former times are looked for
         try:
             new = read_layout(folder) is None
             if new:
@@ -112,8 +114,12 @@ class Storage:
             try:
                 # Also of a log that was closed: the power may have gone after that.
                 self.lost = lost_values(self._cache, self._files, pause)
-                if not take_note(folder, self._cache.last_row()):
-                    self._remove_unnamed(pause)
+                last_row = self._cache.last_row()
+                if not take_note(folder, last_row):
+                    self._sweep = Sweep(self._cache, self._files)
+                    while last_row < NOTED_ROWS and self.sweep():
+                        pause()
+                    self._remove_files()
             except sqlite3.OperationalError:
                 raise
             except sqlite3.DatabaseError:
@@ -270,6 +276,29 @@ class Storage:
             self._cache.vacuum(pages)
         self.wal_bytes += 2 * pages * _PAGE
 
+    @property
+    def sweeps(self) -> bool:
+        """Whether files that no row names are still looked for."""
+        return self._sweep is not None
+
+    def sweep(self) -> bool:
+        """Look at some rows or files for those that no row names; whether there are more. In any thread.
+
+        The next complete checkpoint removes them. On an error of the database or the disk they stay.
+        """
+        if self._sweep is None:
+            return False
+        try:
+            found = self._sweep.step()
+        except (sqlite3.Error, OSError):
+            self._untidy = True
+            found = None
+        if found is None:
+            self._sweep = None
+            return False
+        self._files.remove_later(found)
+        return True
+
     def damages(self) -> list[str]:
         """The damage that SQLite finds in the database's pages; reads all of them."""
         try:
@@ -309,24 +338,19 @@ class Storage:
 
     def settle(self) -> None:
         """Tidy up what opening would have to tidy up otherwise; no round is under way, or will be."""
+        self._remove_files()
+        if self._sweep is not None:
+            self._sweep.close()
+        if self._files.removable or self._untidy or self.sweeps:
+            return
+        with contextlib.suppress(sqlite3.Error, OSError):
+            leave_note(self.folder, self._cache.last_row())
+
+    def _remove_files(self) -> None:
+        """Remove the files of deleted rows, unless the database cannot be brought to the disk now."""
         if self._files.removable:
             with contextlib.suppress(LogWriteError):
                 self.checkpoint()
-        with contextlib.suppress(sqlite3.Error, OSError):
-            if self._files.removable or self._untidy:
-                self._remove_unnamed(lambda: None)
-            if not self._untidy:
-                leave_note(self.folder, self._cache.last_row())
-
-    def _remove_unnamed(self, pause: Callable[[], object]) -> None:
-        """Remove the files that no row names, unless the database cannot be brought to the disk now."""
-        found = unnamed(self._cache, self._files, pause)
-        self._untidy = bool(found)
-        with contextlib.suppress(LogWriteError):
-            if found and self.checkpoint():
-                for name in found:
-                    self._files.unlink(name)
-                self._untidy = False
 
     def _is_short(self, appended: int, spare: int) -> bool:
         try:

@@ -1,29 +1,36 @@
-"""Looking after the files of values when a log is opened and closed: which are lost, and which nobody names.
+"""Looking after the files of values: those lost when a log is opened, and those that no row names.
 
 A file can be *lost* in a power cut only if it was written in the seconds before, so only the values that were
 stored last are looked at: rows are numbered in the order in which they were stored.
 
-A file that no row names is left by a round that never ended, or belongs to a row that is deleted. To find it,
-all files and all rows are gone through. It is removed when a checkpoint has brought the deletion to the disk.
-Before that a power cut could bring the row back, whose records compaction may have put into rows that go
-with the same WAL. A log of many rows that is closed in order has no such files, and says so in a note
-(:func:`leave_note`), which counts once: it is taken away before anything is written.
+A file that no row names is left by a round that never ended, or belongs to a row that is deleted. It takes
+space and does no other harm. To find it, all rows and all files are gone through (:class:`Sweep`): seconds
+where there are a million. A log of few rows does so when it is opened, one of many in small steps later,
+between rounds. The file is removed when a checkpoint has brought the deletion to the disk. Before that a
+power cut could bring the row back, whose records compaction may have put into rows that go with the same WAL.
+A log of many rows that is closed in order has no such files, and says so in a note (:func:`leave_note`) that
+counts once: it is taken away before anything is written.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Generator
 from contextlib import suppress
 
 from dafka.log.database import Database
 from dafka.log.limits import LOST_SECONDS, NOTED_ROWS
-from dafka.log.values import ValueDisk, is_value_name
+from dafka.log.values import ValueDisk, is_value_name, number_of
 
 TIDY_NAME = "dafka.tidy"
 
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
 _NUMBER_OCTETS = 20
+_BUCKETS = 1024  # of names: a million files have a thousand in each, which are sorted at once
+_SORTED_AT_ONCE = 8
+_REMEMBERED = 2**64 - 1
 
 
 def lost_values(database: Database, files: ValueDisk, pause: Callable[[], object]) -> frozenset[bytes]:
@@ -32,13 +39,50 @@ def lost_values(database: Database, files: ValueDisk, pause: Callable[[], object
     return frozenset(key for name, size, key in young if is_value_name(name) and files.size_of(name) != size)
 
 
-def unnamed(database: Database, files: ValueDisk, pause: Callable[[], object]) -> set[str]:
-    """The files that no row names. Goes through all of them: some microseconds for each."""
-    found = files.names(pause)
-    if found:
-        for some in database.file_names(pause):
-            found.difference_update(some)
-    return found
+class Sweep:
+    """Finds the files that no row names, of those that were there when the log was opened.
+
+    Rounds may go on between its steps. A file has a name that no other ever has, and its row keeps its number
+    until it is deleted. So a file of that time that no row names when the rows are gone through is named by
+    none later. Files that were made since are left alone.
+
+    Of a name 8 octets are remembered; two that have them in common count as named.
+    """
+
+    def __init__(self, database: Database, files: ValueDisk) -> None:
+        self._named = [array("Q") for _ in range(_BUCKETS)]
+        self._steps = self._run(database, files)
+
+    def step(self) -> list[str] | None:
+        """One step, in any thread: the files it has found; None if there are no more steps. Raises
+        sqlite3.Error and OSError: then there are none either."""
+        return next(self._steps, None)
+
+    def close(self) -> None:
+        """Leave it at that."""
+        self._steps.close()
+
+    def _run(self, database: Database, files: ValueDisk) -> Generator[list[str]]:
+        if not files.has_old():
+            return
+        named = self._named
+        for names in database.file_names():
+            for name in filter(is_value_name, names):
+                number = number_of(name)
+                named[number % _BUCKETS].append(number // _BUCKETS & _REMEMBERED)
+            yield []
+        for place, bucket in enumerate(named):
+            named[place] = array("Q", sorted(bucket))
+            if not place % _SORTED_AT_ONCE:
+                yield []
+        for names in files.names():
+            yield [name for name in names if not files.is_new(name) and not self._is_named(name)]
+
+    def _is_named(self, name: str) -> bool:
+        number = number_of(name)
+        bucket, remembered = self._named[number % _BUCKETS], number // _BUCKETS & _REMEMBERED
+        place = bisect_left(bucket, remembered)
+        return place < len(bucket) and bucket[place] == remembered
 
 
 def leave_note(folder: str, last_row: int) -> None:

@@ -29,27 +29,29 @@ import re
 import sqlite3
 import stat
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Generator, Iterable
 from contextlib import closing, suppress
-from itertools import count
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 import diskcache
 
 from dafka.log.chunk import CHUNK_TAG, Pieces
-from dafka.log.limits import BUSY_SECONDS, CHUNK_BYTES, PAUSE_KEYS
+from dafka.log.limits import BUSY_SECONDS, CHUNK_BYTES, SWEPT_FILES
 from dafka.log.stored import NOWHERE, ValueFile
 
 VALUES = "values"
 """The folder of the files, in the folder of the log."""
 
-_NAME = re.compile(re.escape(VALUES + os.sep) + r"[0-9a-f]{32}\.val")
+_SUFFIX = ".val"
+_NAME = re.compile(re.escape(VALUES + os.sep) + r"[0-9a-f]{32}" + re.escape(_SUFFIX))
 _READ = (
     os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 )  # or opening a pipe would wait for a writer
 _CREATE = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_CREAT | os.O_EXCL
 _PRIVATE = 0o600
 _NUMBERS = (1 << 128) - 1
+_MADE = 1 << 64  # more files than a log that is open ever makes
 _AT_ONCE = 512  # pieces for one writev; systems allow 1024
 
 
@@ -79,7 +81,8 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         self._released: list[tuple[str, int]] = []  # files of rows that the round under way deletes
         self._files_allowed = True
         self._removable: deque[tuple[str, int]] = deque()
-        self._numbers = count(int.from_bytes(os.urandom(16), "big"))
+        self._begin = int.from_bytes(os.urandom(16), "big")
+        self._numbers = count(self._begin)
 
     @property
     def removable(self) -> int:
@@ -109,7 +112,7 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
     def filename(self, key: object = None, value: object = None) -> tuple[str, str]:
         # A number drawn by chance for each log that is opened, and counted on: to draw one for each file is
         # a call in which another thread takes the interpreter's lock.
-        name = os.path.join(VALUES, f"{next(self._numbers) & _NUMBERS:032x}.val")
+        name = os.path.join(VALUES, f"{next(self._numbers) & _NUMBERS:032x}{_SUFFIX}")
         return name, self._path(name)
 
     def put(self, key: object) -> tuple[object, bool]:
@@ -172,6 +175,18 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
             return
         self._released.append((file_path, size))
 
+    def has_old(self) -> bool:
+        """Whether there are others."""
+        with closing(self.names()) as pages:
+            return not all(self.is_new(name) for names in pages for name in names)
+
+    def remove_later(self, names: Iterable[str]) -> None:
+        """Files that no row names, as a checkpoint that begins now leaves it on the disk as well."""
+        for name in names:
+            size = self.size_of(name)
+            if size is not None:
+                self._removable.append((name, size))
+
     def unlink_removed(self, count: int) -> None:
         """Delete the first ``count`` files of deleted rows."""
         for _ in range(count):
@@ -189,17 +204,15 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         except OSError:
             return None
 
-    def names(self, pause: Callable[[], object]) -> set[str]:
-        """The names of all files; calls ``pause`` now and then."""
-        found: set[str] = set()
+    def names(self) -> Generator[list[str]]:
+        """The names of all files, SWEPT_FILES at a time; and maybe of those that come or go meanwhile."""
         with suppress(FileNotFoundError), os.scandir(self._path(VALUES)) as entries:
-            for number, entry in enumerate(entries, 1):
-                name = os.path.join(VALUES, entry.name)
-                if is_value_name(name):
-                    found.add(name)
-                if not number % PAUSE_KEYS:
-                    pause()
-        return found
+            while some := [entry.name for entry in islice(entries, SWEPT_FILES)]:
+                yield [name for name in (os.path.join(VALUES, one) for one in some) if is_value_name(name)]
+
+    def is_new(self, name: str) -> bool:
+        """Whether a file was made since the log was opened."""
+        return (number_of(name) - self._begin) & _NUMBERS < _MADE
 
     def _make_folder(self) -> None:
         """Make the folder of the files, after bringing what the database has to the disk (some 10 ms).
@@ -217,6 +230,11 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
 def is_value_name(name: object) -> bool:
     """Whether :meth:`ValueDisk.filename` may have made it."""
     return type(name) is str and _NAME.fullmatch(name) is not None
+
+
+def number_of(name: str) -> int:
+    """The number in the name of a file."""
+    return int(name[len(VALUES) + 1 : -len(_SUFFIX)], 16)
 
 
 def _write(path: str, name: str, value: bytes | Pieces) -> ValueFile:

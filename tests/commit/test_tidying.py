@@ -26,6 +26,15 @@ class Space:
         self.removable_bytes = self.garbage_bytes = self.spare_bytes = 0
         self.done: list[str] = []
         self.fails: Exception | None = None
+        self.left_to_sweep = 0
+
+    @property
+    def sweeps(self) -> bool:
+        return self.left_to_sweep > 0
+
+    def sweep(self) -> None:
+        self._do("sweep")
+        self.left_to_sweep -= 1
 
     def checkpoint(self, truncate: bool = False) -> None:
         self._do("truncate" if truncate else "checkpoint")
@@ -103,6 +112,25 @@ def test_deleted_values_are_collected_first_and_free_space_is_given_back_then(in
         assert bench.steps() == []  # nothing has been freed since
         bench.tidying.freed()
         assert bench.steps() == ["vacuum"]
+
+    in_hub(check)
+
+
+def test_files_of_a_killed_process_are_looked_for_last_and_with_rests(in_hub, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(tidying.time, "monotonic", lambda: now[0])
+
+    def check(bench: Bench) -> None:
+        bench.space.spare_bytes = 1
+        bench.space.left_to_sweep = 2
+        assert bench.steps() == ["vacuum", "sweep"]
+        assert bench.steps() == []
+        assert bench.tidying.retry_after == tidying.SWEEP_REST
+        now[0] += tidying.SWEEP_REST
+        assert bench.steps() == ["sweep"]
+        assert bench.tidying.retry_after is None
+        now[0] += tidying.SWEEP_REST
+        assert bench.steps() == []
 
     in_hub(check)
 

@@ -17,7 +17,8 @@ from dafka.commit import tidying as writer_tidying
 from dafka.commit import writer as writer_module
 from dafka.commit.items import Item
 from dafka.commit.writer import Numbered, OutOfSequenceError
-from dafka.log import AppendError, LogClosedError
+from dafka.hub.hub import get_hub
+from dafka.log import AppendError, Log, LogClosedError
 from dafka.log.limits import CHECKPOINT_BYTES, FILE_BYTES, WAL_BYTES
 from dafka.log.table import COMPACTION_TABLE
 from dafka.protocol.batch_reader import decode_batch
@@ -283,3 +284,30 @@ def test_the_last_of_several_values_with_one_key_counts(in_hub: Any) -> None:
         assert dict(bench.log.table("a").items()) == {"1": 1, "2": "last"}
 
     in_hub(check)
+
+
+def test_files_that_a_killed_process_has_left_are_removed_while_the_log_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dafka.log.storage.NOTED_ROWS", 1)  # as in a log of many rows
+    monkeypatch.setattr("dafka.log.database.SWEPT_ROWS", 2)
+    monkeypatch.setattr("dafka.commit.tidying.FILES_STAY", 0.05)
+    with Log(tmp_path / "log") as log:
+        for _ in range(5):
+            log.write([(log.partition(b"t", b"A" * 32), [bytes(FILE_BYTES)])])
+    stray = tmp_path / "log" / "values" / f"{7:032x}.val"
+    stray.write_bytes(b"named by no row")
+
+    def check(bench: Bench) -> None:
+        partition = bench.partition()
+        bench.append(partition, bytes(FILE_BYTES))
+        bench.until(lambda: not stray.exists())
+        bench.until(lambda: not bench.log.space.sweeps)
+        read = bench.log.read(partition, 0, count=EVERYTHING, max_bytes=EVERYTHING)
+        assert read == (0, [bytes(FILE_BYTES)] * 6)
+        bench.writer.close()
+        bench.log.close()
+
+    hub = get_hub()
+    hub.run(check, hub.run(Bench, tmp_path / "log"))
+    assert len(list(stray.parent.iterdir())) == 6

@@ -22,7 +22,7 @@ from dafka import Broker
 from dafka.broker import connect
 from dafka.broker.interface.broker import EARLIEST, LATEST, CommittedOffset, TopicSpec
 from dafka.hub.hub import get_hub
-from dafka.log import compaction
+from dafka.log import compaction, storage, sweeping
 from dafka.protocol.batch_writer import encode_batch
 
 PLAIN, COMPACTED, TEMPORARY = "plain", "compacted", "temporary"
@@ -66,6 +66,7 @@ def positions_of(broker: Broker, number: int) -> Any:
 def main(folder: str, seed: str, durability: str) -> None:
     choice = random.Random(seed)
     compaction.COMPACTION_GAP = GAP
+    storage.NOTED_ROWS = sweeping.NOTED_ROWS = choice.choice((1, 10_000))  # what is large, and opened so
     with open_broker(folder, durability) as broker:
         call = connect(broker.bootstrap_servers).call
         for topic, partitions in ((PLAIN, 2), (COMPACTED, 1), (ledger.TOPIC, 1)):

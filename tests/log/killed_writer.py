@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from dafka.log import Log, LogPartition, Trim, compact, compaction
+from dafka.log import Log, LogPartition, Trim, compact, compaction, database, storage, sweeping, values
 from dafka.log.limits import FILE_BYTES
 from dafka.protocol.batch_writer import encode_batch
 
@@ -58,6 +58,8 @@ def partitions(log: Log) -> list[LogPartition]:
 def main(folder: str, seed: str, durability: str) -> None:
     choice = random.Random(seed)
     compaction.COMPACTION_GAP = GAP
+    storage.NOTED_ROWS = sweeping.NOTED_ROWS = choice.choice((1, 10_000))  # what is large, and opened so
+    database.SWEPT_ROWS = values.SWEPT_FILES = choice.choice((1, 10))
     log = Log(folder, durability=durability)  # type: ignore[arg-type]
     rounds = log.table("rounds").get("count", 0)
     generation = log.table("rounds").get("generation", 0)
@@ -86,10 +88,12 @@ def main(folder: str, seed: str, durability: str) -> None:
         elif chance < 0.3:
             log.space.checkpoint()
             log.space.vacuum(64 * 1024)
+        for _ in range(choice.randrange(4)):
+            log.space.sweep()
         rounds += 1
-        values = {("rounds", "count"): rounds, ("rounds", "generation"): generation}
+        table = {("rounds", "count"): rounds, ("rounds", "generation"): generation}
         collect = choice.choice((0, 0, 10_000, 1_000_000))
-        log.write(appends, values, trims=trims, drops=drops, collect_bytes=collect)
+        log.write(appends, table, trims=trims, drops=drops, collect_bytes=collect)
         said = {
             "next": [partition.next_sequence for partition in partitions(log)],
             "first": [partition.first_sequence for partition in partitions(log)],
