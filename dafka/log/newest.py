@@ -1,10 +1,10 @@
-"""The newest offset of each key, for millions of keys in little memory; the notes of a pass of compaction.
+"""The newest offset of each key, for millions of keys in little memory: what a pass of compaction notes.
 
-The first names lie in a dictionary. Those that come when it is full lie, as fingerprints of 128 bits, in
-hash tables made of arrays of machine integers: some 48 octets a key, where an entry of a dictionary takes
-over 130. When the dictionary is full, how far the offsets have come by then tells how many more names there
-will be, and the tables are made large enough for them: nothing is moved again, and the work for each key is
-the same however many there are. If there are more after all, the tables grow, each by itself.
+Where there will be no more names than fit into a dictionary, they lie in one. For more of them, fingerprints
+of 128 bits lie in a hash table in an array of machine integers: 48 octets a key or some more, where an entry
+of a dictionary takes over 130. When enough names are known, how far the offsets have come by then tells how
+many there will be, and the table is made large enough for them: the work for each key is the same however
+many there are. If there are more after all, another one is made, twice as large.
 
 A fingerprint is Python's own keyed hash (SipHash, PEP 456) of the name, twice, the second time with random
 octets before it: nobody can choose names of records that are taken for others.
@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 _NAMES = 699_050  # that lie in the dictionary: as many as CPython fits into 2**20 slots, 90 MB
-_SLOTS = 4096  # of a table: to double it takes a millisecond or two
-_SLOT_SHIFT = 12  # lower bits of the hash than these choose the table, mostly
+_TELLING = 65_536  # names that tell how many there will be
+_SLOTS = 4096  # of a table at least
+_ROW = 3  # numbers of a slot
+_ZEROS = bytes(1024 * 1024)  # made at once, in a call in which no other thread runs
 
 
 class NewestOffsets:
@@ -32,98 +34,110 @@ class NewestOffsets:
         self._offsets = offsets
         self._most = most
         self._names = names
+        self._telling = min(names, _TELLING)  # so many names, and it is looked how many there will be
         self._named: dict[bytes, int] = {}
         self._salt = os.urandom(16)
-        self._tables: list[_Table] = []
-        self._tabled = 0  # names in the tables
+        self._table: _Table | None = None
 
     def __len__(self) -> int:
-        return len(self._named) + self._tabled
+        return len(self._named) if self._table is None else self._table.used
 
     def update(self, offsets: Mapping[bytes, int]) -> None:
         """Note offsets by their names."""
-        named = self._named
-        if len(named) + len(offsets) <= self._names:
-            named.update(offsets)
-            return
-        if not self._tables:
-            self._tables = [_Table(_SLOTS) for _ in range(1 + 2 * self._expected(offsets) // _SLOTS)]
-        tables, salt = self._tables, self._salt
-        count = len(tables)
-        for name, offset in offsets.items():
-            if name in named or len(named) < self._names:
-                named[name] = offset
-                continue
-            first, second = hash(name), hash(salt + name)
-            table = tables[first % count]
-            rows, mask = table.rows, table.mask
-            slot = first >> _SLOT_SHIFT & mask
-            while rows[row := 3 * slot] >= 0:
-                if rows[row + 1] == first and rows[row + 2] == second:
-                    break
-                slot = slot + 1 & mask
-            else:
-                rows[row + 1] = first
-                rows[row + 2] = second
-                table.used += 1
-                self._tabled += 1
-            rows[row] = offset
-            if 3 * table.used > 2 * mask:
-                table.grow()
-
-    def _expected(self, offsets: Mapping[bytes, int]) -> int:
-        """How many names there will be that do not fit into the dictionary, ``offsets`` the newest ones."""
-        ahead = self._offsets
-        seen = max(offsets.values()) - ahead.start
-        if seen <= 0:
-            return 0
-        known = len(self._named) + len(offsets)
-        return max(0, min(known * len(ahead) // seen, self._most) - self._names)
+        table, named = self._table, self._named
+        if table is None:
+            known = len(named) + len(offsets)
+            if known <= self._telling:
+                named.update(offsets)
+                return
+            expected = self._expected(known, offsets)
+            if expected <= self._names:
+                self._telling = self._names
+                named.update(offsets)
+                return
+            table = self._table = _Table(expected)
+            table.put(*self._fingerprints(named), named.values())
+            named.clear()
+        table = self._table = table.with_room(len(offsets))
+        table.put(*self._fingerprints(offsets), offsets.values())
 
     def of(self, names: Sequence[bytes]) -> list[int]:
         """The offset of each name, -1 for one that is not known."""
+        if self._table is not None:
+            return self._table.get(*self._fingerprints(names))
         get = self._named.get
-        if not self._tables:
-            return [get(name, -1) for name in names]
-        tables, salt, found = self._tables, self._salt, []
-        count = len(tables)
-        for name in names:
-            offset = get(name, -1)
-            if offset < 0:
-                first = hash(name)
-                table = tables[first % count]
-                rows, mask = table.rows, table.mask
-                slot = first >> _SLOT_SHIFT & mask
-                while (offset := rows[row := 3 * slot]) >= 0:
-                    if rows[row + 1] == first and rows[row + 2] == hash(salt + name):
-                        break
-                    slot = slot + 1 & mask
-            found.append(offset)
-        return found
+        return [get(name, -1) for name in names]
+
+    def _fingerprints(self, names: Iterable[bytes]) -> tuple[Iterable[int], Iterable[int]]:
+        return map(hash, names), map(hash, map(self._salt.__add__, names))
+
+    def _expected(self, known: int, offsets: Mapping[bytes, int]) -> int:
+        """How many names there will be where so many are known, ``offsets`` the newest ones."""
+        ahead = self._offsets
+        seen = max(offsets.values()) - ahead.start
+        return max(known, min(known * len(ahead) // seen, self._most) if seen > 0 else 0)
 
 
 class _Table:
-    """Open addressing with linear probing, at most two thirds full.
+    """Open addressing with linear probing: half full with the names that are expected.
 
-    A slot is three numbers, side by side in memory: offset, and the two halves of the fingerprint. A free
-    slot has an offset below 0.
+    A slot is three numbers, side by side in memory: the offset and 1, and the two halves of the fingerprint.
+    The first is 0 in a free slot.
     """
 
-    __slots__ = ("mask", "rows", "used")
+    __slots__ = ("_end", "_rows", "_slots", "used")
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, names: int) -> None:
         self.used = 0
-        self.mask = slots - 1
-        self.rows = array("q", [-1]) * (3 * slots)
+        self._slots = max(2 * names, _SLOTS)
+        self._end = _ROW * self._slots
+        self._rows = array("q")
+        left = self._rows.itemsize * self._end
+        while left > 0:
+            self._rows.frombytes(_ZEROS[:left])
+            left -= len(_ZEROS)
 
-    def grow(self) -> None:
-        """Twice as many slots."""
-        old = self.rows
-        mask = self.mask = 2 * self.mask + 1
-        rows = self.rows = array("q", [-1]) * (3 * (mask + 1))
-        for at in range(0, len(old), 3):
-            if old[at] >= 0:
-                slot = old[at + 1] >> _SLOT_SHIFT & mask
-                while rows[3 * slot] >= 0:
-                    slot = slot + 1 & mask
-                rows[3 * slot : 3 * slot + 3] = old[at : at + 3]
+    def with_room(self, more: int) -> _Table:
+        """This table, or a larger one, for so many names more: two thirds are full at most."""
+        if 3 * (self.used + more) <= 2 * self._slots:
+            return self
+        larger, rows = _Table(2 * (self.used + more)), self._rows
+        taken = [row for row in range(0, self._end, _ROW) if rows[row]]
+        columns = ([rows[row + place] for row in taken] for place in (1, 2, 0))
+        firsts, seconds, behind = columns
+        larger.put(firsts, seconds, [offset - 1 for offset in behind])
+        return larger
+
+    def put(self, firsts: Iterable[int], seconds: Iterable[int], offsets: Iterable[int]) -> None:
+        """Note an offset for each fingerprint; there is room for all."""
+        rows, slots, end = self._rows, self._slots, self._end
+        used = 0
+        for first, second, offset in zip(firsts, seconds, offsets, strict=True):
+            row = _ROW * (first % slots)
+            while rows[row]:
+                if rows[row + 1] == first and rows[row + 2] == second:
+                    break
+                row += _ROW
+                if row == end:
+                    row = 0
+            else:
+                rows[row + 1] = first
+                rows[row + 2] = second
+                used += 1
+            rows[row] = offset + 1
+        self.used += used
+
+    def get(self, firsts: Iterable[int], seconds: Iterable[int]) -> list[int]:
+        """The offset of each fingerprint, -1 for one that is not there."""
+        rows, slots, end = self._rows, self._slots, self._end
+        found = []
+        for first, second in zip(firsts, seconds, strict=True):
+            row = _ROW * (first % slots)
+            while behind := rows[row]:
+                if rows[row + 1] == first and rows[row + 2] == second:
+                    break
+                row += _ROW
+                if row == end:
+                    row = 0
+            found.append(behind - 1)
+        return found

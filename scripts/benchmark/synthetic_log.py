@@ -14,7 +14,7 @@ blocks that the log writes of an index, and without them.
     python scripts/benchmark/synthetic_log.py --files [TERABYTES ...]        # 0.01 0.05
 
 makes the files as well, which take no space, and prints how long opening takes after an orderly end, and
-after a kill, when all files are gone through.
+after a kill; and how long it then takes, beside other work, to go through all files, and its longest step.
 """
 
 from __future__ import annotations
@@ -143,30 +143,37 @@ def make_files(path: str, values: int) -> None:
             rows.execute("UPDATE Cache SET mode=?, filename=?, size=? WHERE rowid = ?", row)
 
 
-def measure_files(values: int) -> tuple[float, float]:
-    """Seconds to open after an orderly end, and after a kill."""
+def measure_files(values: int) -> tuple[float, ...]:
+    """Seconds to open after an orderly end and after a kill, to go through the files, and of the longest step."""
     with folder() as path:
         make(path, values)
         make_files(path, values)
         taken = []
         for note in (True, False):
-            Log(path).close()
+            with Log(path) as log:
+                log.space.tidy()
             if not note:
                 os.unlink(os.path.join(path, TIDY_NAME))
             began = process_time()
             log = Log(path)
             taken.append(process_time() - began)
+            steps = [0.0]
+            while log.space.sweeps:
+                began = process_time()
+                log.space.sweep()
+                steps.append(process_time() - began)
             log.close()
-    return taken[0], taken[1]
+    return *taken, sum(steps), max(steps)
 
 
 def main() -> None:
     if sys.argv[1:2] == ["--files"]:
-        print(f"{'TB':>6} {'files':>12} {'opening':>10} {'after a kill':>14}")
+        print(f"{'TB':>6} {'files':>12} {'opening':>10} {'after a kill':>14} {'all files':>11} {'step':>9}")
         for size in map(float, sys.argv[2:] or ("0.01", "0.05")):
             values = int(size * 1e12 / VALUE)
-            orderly, killed = measure_files(values)
-            print(f"{size:>6g} {values:>12,} {orderly:>8.2f} s {killed:>12.2f} s", flush=True)
+            orderly, killed, swept, step = measure_files(values)
+            row = f"{orderly:>8.2f} s {killed:>12.2f} s {swept:>9.2f} s {1000 * step:>6.1f} ms"
+            print(f"{size:>6g} {values:>12,} {row}", flush=True)
         return
     if sys.argv[1:2] == ["--small"]:
         print(f"{'TB':>6} {'values':>12} {'opening':>10} {'memory':>10} {'without blocks':>21}")

@@ -53,14 +53,28 @@ def test_a_key_takes_at_most_60_octets() -> None:
 
 
 def test_the_work_for_a_key_is_the_same_however_many_there_are() -> None:
-    """Of each thousand keys, when they are noted and when they are asked for."""
-    newest = NewestOffsets(range(60_000), names=1000)
-    noting = [steps(newest.update, _thousand(begin)) for begin in range(0, 60_000, 1000)]
-    asking = [steps(newest.of, list(_thousand(begin))) for begin in range(0, 60_000, 1000)]
-    # The first thousand lies in the dictionary, and the second makes the tables.
-    assert max(noting[2:]) < 1.5 * min(noting[2:])
-    assert max(asking[2:]) < 1.5 * min(asking[2:])
-    assert sum(noting) + sum(asking) < 30 * 60_000
+    def work(keys: int) -> float:
+        """For each of so many keys, to be noted and to be asked for."""
+        newest = NewestOffsets(range(keys), names=1000)
+        noting = sum(steps(newest.update, _thousand(begin)) for begin in range(0, keys, 1000))
+        return (
+            noting + sum(steps(newest.of, list(_thousand(begin))) for begin in range(0, keys, 1000))
+        ) / keys
+
+    assert work(80_000) < 1.05 * work(20_000)
+    assert work(80_000) < 22
+
+
+def test_a_dictionary_that_proves_too_small_becomes_a_table() -> None:
+    newest = NewestOffsets(names=5000)
+    model: dict[bytes, int] = {}
+    for offset, begin in enumerate([*[0, 1000] * 30, *range(0, 20_000, 1000)]):
+        found = {name: 1000 * offset + place for place, name in enumerate(_thousand(begin))}
+        newest.update(found)
+        model.update(found)
+        assert (newest._table is not None) is (offset > 64)
+    assert newest.of(list(model)) == list(model.values())
+    assert len(newest) == len(model)
 
 
 @pytest.mark.parametrize("offsets", [range(0), range(20_000), range(5_000_000_000)])
