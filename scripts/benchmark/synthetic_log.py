@@ -144,7 +144,7 @@ def make_files(path: str, values: int) -> None:
 
 
 def measure_files(values: int) -> tuple[float, ...]:
-    """Seconds to open after an orderly end and after a kill, to go through the files, and of the longest step."""
+    """Seconds to open after an orderly end and after a kill, to go through the files, of the longest step."""
     with folder() as path:
         make(path, values)
         make_files(path, values)
