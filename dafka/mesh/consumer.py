@@ -375,7 +375,7 @@ class ConsumerNode(Node):
     def _give_room(self) -> None:
         """Tell the role of the room that what the user has taken leaves."""
         records, size = self._taken_records - self._given_records, self._taken_bytes - self._given_bytes
-        if records:
+        if records or size:  # the user's thread may be between the two: the rest comes with the next tick
             self._given_records += records
             self._given_bytes += size
             self._records -= records

@@ -129,3 +129,21 @@ def test_the_room_of_a_lone_record_is_given_back_without_waking_the_hub():
         assert next(consumer).value == b"lone"
         assert not consumer.poll(0.0) and not posted
         until(lambda: node._records == 0)
+
+
+def test_room_that_was_half_counted_is_given_back_whole():
+    """The user's thread counts records, and then their octets; the hub may tick between the two."""
+    with (
+        Tower() as tower,
+        Producer("hello", tower=tower, min_stores=0) as producer,
+        Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
+    ):
+        node = consumer._node
+        producer.send(b"lone")
+        until(lambda: node._inbox)
+        run = node._inbox.take()
+        node._taken_records += len(run.contents)
+        until(lambda: node._records == 0)
+        assert node._bytes
+        node._taken_bytes += sum(map(len, run.contents))
+        until(lambda: node._bytes == 0)
