@@ -17,6 +17,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from dafka.overlay.core import Core
+from dafka.overlay.flow import Pause, Resume
 from dafka.overlay.peering.outputs import Close, PeerDown, PeerUp, Refused, Send
 from dafka.overlay.peering.peerings import Peerings
 from dafka.overlay.role import EndpointRole, Output
@@ -68,6 +69,7 @@ class Node:
         self.has_clone = False
         self.goes_on = False
         self.connections: dict[int, Connection] = {}
+        self.unread: dict[int, list[bytes]] = {}  # of connections that it does not read
         self.received: Counter[bytes] = Counter()
 
     @property
@@ -183,6 +185,7 @@ class Network:
         node.prefixes = prefixes
         node.received = Counter()
         node.connections = {}
+        node.unread = {}
         node.held = []
         node.goes_on = False
         node.endpoint = EndpointRole(node.id, int(self.now * 1e6), partial(next, self._numbers))
@@ -323,6 +326,11 @@ class Network:
                         self.later(wait, self.cut, connection, [other])
                 case Deliver(publisher, _, topic, payload):
                     self.delivered(node, publisher, topic, payload)
+                case Pause(number):
+                    node.unread.setdefault(number, [])
+                case Resume(number):
+                    for message in node.unread.pop(number, []):
+                        self._hear(node, node.connections[number], message)
                 case PeerUp(_, peer) | PeerDown(_, peer):
                     self.note(f"{node}: {type(output).__name__} {peer.hex()[:6]}")
                     self._changed_for(node, peer)
@@ -373,6 +381,9 @@ class Network:
 
     def _hear(self, node: Node, connection: Connection, message: bytes) -> None:
         if connection.number not in node.connections:
+            return
+        if connection.number in node.unread:
+            node.unread[connection.number].append(message)
             return
         line = f"{self.now:9.4f} {connection.other(node)} -> {node}: {message.hex()}"
         self.digest = zlib.crc32(line.encode(), self.digest)
