@@ -76,7 +76,7 @@ class Resources:
 
     @property
     def front_ends(self) -> list[FrontEnd]:
-        """Those that serve."""
+        """The front ends that serve."""
         return [one for one in (self.zper, self.console) if one is not None]
 
     @property

@@ -82,7 +82,7 @@ def serve(
 
 
 def scheme_of(tls: ServerTls | None) -> str:
-    """Of the console's address."""
+    """The scheme of the console's address."""
     return "http" if tls is None else "https"
 
 

@@ -206,7 +206,7 @@ class _Compaction:
         return horizon
 
     def _offsets(self, clean: int, end: int) -> range:
-        """Those of the records in the messages from the sequence ``clean`` up to ``end``."""
+        """The offsets of the records in the messages from the sequence ``clean`` up to ``end``."""
         first, last = self._key_at(clean), self._key_at(end)
         return range(first.base_offset if first else 0, last.base_offset if last else 0)
 

@@ -197,7 +197,7 @@ class SealedChunks:
         return sum(self._rows(block)[_SIZE : within * _ROW : _ROW]) if within else 0
 
     def keys(self) -> list[BlockKey]:
-        """Those of the blocks."""
+        """The keys of the blocks."""
         return [self._key(block) for block in range(self.count)]
 
     def loaded(self, through: int) -> dict[bytes, array[int]]:

@@ -81,7 +81,7 @@ class Tables:
     def _load_some(
         self, table: str, keys: Sequence[str], shape: RowShape | None
     ) -> dict[str, tuple[bytes, Any]]:
-        """Those of these keys that can be read together; for damage, too, ``_load`` has the error."""
+        """The ones of these keys that can be read together; for damage, too, ``_load`` has the error."""
         self._check_open()
         rows = {key: pack_key(table, key) for key in keys}
         values = self._storage.get_small(list(rows.values()))

@@ -116,7 +116,7 @@ class ZmtpTransport:
 
 
 class _Handler:
-    """Of what always has room."""
+    """A handler of messages that always have room."""
 
     def __init__(
         self, sink: Sink, speakers: Speakers | None, reached: Callable[[str], object] = lambda peer: None

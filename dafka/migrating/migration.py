@@ -185,7 +185,7 @@ def _verified(
 
 
 def _combined(digests: Sequence[str]) -> str:
-    """Of the partitions in their order, for the eye."""
+    """The partitions' digests combined in their order, for the eye."""
     value = 0
     for digest in digests:
         value = (value * 31 + int(digest, 16)) % (1 << 128)

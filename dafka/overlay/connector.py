@@ -54,7 +54,7 @@ class Connector:
 
     @property
     def addresses(self) -> list[NetworkInfo]:
-        """Those that are connected to, or tried again and again."""
+        """The addresses that are connected to, or tried again and again."""
         return [target.address for target in self._targets.values()]
 
     def peer(self, address: NetworkInfo) -> list[Output]:

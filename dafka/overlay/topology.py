@@ -44,7 +44,7 @@ class Observer:
 
     @property
     def silent(self) -> list[EndpointId]:
-        """Those who have not answered, but for peers of libbroker, which never do."""
+        """The nodes that have not answered, but for peers of libbroker, which never do."""
         unknown = (id for id, node in self.graph.nodes.items() if node.prefixes is None)
         return [id for id in unknown if id not in self._mute]
 

@@ -55,7 +55,7 @@ class Reader:
         return {"zper_requests": self._requests}
 
     def clients(self) -> Iterator[Connected]:
-        """Those that are connected, and whose identity could be read."""
+        """The connected clients whose identity could be read."""
         for peer, client in list(self._clients.items()):
             if client is not None:
                 where = None if client.stream is None else client.stream.position

@@ -28,7 +28,7 @@ class Relay:
         self._clients: dict[Peer, Stream] = {}
 
     def clients(self) -> Iterator[Connected]:
-        """Those that are connected, and whose identity could be read."""
+        """The connected clients whose identity could be read."""
         for peer, stream in list(self._clients.items()):
             yield Connected("relay", peer.address, stream.topic, 0, position=stream.position)
 

@@ -64,7 +64,7 @@ class Stream:
 
     @property
     def position(self) -> int | None:
-        """Of the next message; None while it is not known."""
+        """The position of the next message; None while it is not known."""
         return self._position
 
     @property

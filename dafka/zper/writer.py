@@ -69,7 +69,7 @@ class Writer:
         }
 
     def clients(self) -> Iterator[Connected]:
-        """Those that are connected, and whose identity could be read."""
+        """The connected clients whose identity could be read."""
         for peer, client in list(self._clients.items()):
             if client is not None:
                 yield Connected(

@@ -25,7 +25,7 @@ def nanoseconds(seconds: float) -> int:
 
 
 class Timespan(Comparable):
-    """Of nanoseconds (an int) or seconds (a float)."""
+    """A span of nanoseconds (an int) or seconds (a float)."""
 
     __slots__ = ()
     _family = "Timespan"
@@ -74,7 +74,7 @@ class Timespan(Comparable):
 
 
 class Timestamp(Comparable):
-    """Of a :class:`Timespan` since 1970-01-01 UTC, or of seconds."""
+    """A time: a :class:`Timespan` since 1970-01-01 UTC, or seconds."""
 
     __slots__ = ()
     _family = "Timestamp"

@@ -45,8 +45,9 @@ class Times:
 
 
 class Traffic:
-    """Of one broker. ``records`` and ``octets`` are what fetches were given since the start; ``produces`` are
-    calls that wait for their commit, ``fetches`` those that found enough and had not to wait."""
+    """The traffic of one broker. ``records`` and ``octets`` were given to fetches since the start;
+    ``produces`` are calls that wait for their commit, ``fetches`` those that found enough and had not to
+    wait."""
 
     def __init__(self) -> None:
         self.records = 0

@@ -228,7 +228,7 @@ class Members(Mapping[str, Member]):
         return [one for one in self.values() if one.join is None and one.request.instance_id is None]
 
     def late(self, now: float, *, syncs_are_over: bool) -> list[Member]:
-        """Those whose session is over, or whose SyncGroup has not come by the end of that phase."""
+        """Members whose session is over, or whose SyncGroup has not come by the end of that phase."""
         return [
             one
             for one in self.values()

@@ -108,7 +108,7 @@ class GroupOffsets:
         return {key: error or failed for key, error in answers.items()}
 
     def without_partition(self, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
-        """Those of the partitions that do not exist."""
+        """The ones of these partitions that do not exist."""
         return {key for key in partitions if self._topics.partition(*key) is None}
 
     def rows(

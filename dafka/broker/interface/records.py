@@ -122,7 +122,7 @@ class PartitionWatch(ABC):
 
     @abstractmethod
     def take(self) -> Collection[TopicPartition]:
-        """Those that have changed since this was called last, the first to change first."""
+        """The partitions that have changed since the last call, the first to change first."""
 
     @abstractmethod
     def wait(self, timeout: float) -> bool:

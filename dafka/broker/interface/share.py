@@ -199,7 +199,7 @@ class ShareStanding(NamedTuple):
 
 
 class ShareStandings(NamedTuple):
-    """Those of all partitions that a group reads, or the error for all of it."""
+    """The standings of all partitions that a group reads, or the error for all of it."""
 
     error: Error | None
     partitions: Mapping[TopicPartition, ShareStanding] = {}

@@ -144,7 +144,7 @@ def _labelled(key: tuple[str, str, int]) -> tuple[str, ...]:
 
 
 def _offsets(broker: Asked, partitions: Iterable[TopicPartition], place: int) -> dict[TopicPartition, int]:
-    """Of those that are still there."""
+    """The offsets of the partitions that are still there."""
     found = broker.call("list_offsets", dict.fromkeys(partitions, place))
     return {key: one.offset for key, one in found.items() if one.error is None}
 

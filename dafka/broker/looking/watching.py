@@ -174,7 +174,7 @@ class Watch:
         return found
 
     def _offsets(self, keys: list[TopicPartition], place: int) -> dict[TopicPartition, int]:
-        """Of the partitions that answer."""
+        """The offsets of the partitions that answer."""
         if not keys:
             return {}
         found = self._ask("ListOffsets", "list_offsets", dict.fromkeys(keys, place))

@@ -23,7 +23,7 @@ _SHORT = (REQUESTED, CONNECTED)
 
 
 class Throttles:
-    """Of the clients of one broker. Hub side.
+    """The throttles of the clients of one broker. Hub side.
 
     At most THROTTLES_KEPT allowances are remembered. One of which everything has flowed out is forgotten for
     a new one; while there is none among those that have not been used for longest, all newcomers share one.

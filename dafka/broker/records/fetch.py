@@ -182,7 +182,7 @@ class Fetch:
 
     @property
     def octets(self) -> int:
-        """Of the answer's batches."""
+        """The size of the answer's batches."""
         return self._taken
 
     def partition_grew(self, partition: Partition) -> None:

@@ -34,7 +34,7 @@ Places = Mapping[TopicPartition, UUID]
 
 
 def standings(cluster: Cluster, group: str, places: Places) -> ShareStandings:
-    """Those of these partitions, up to 2000 of them."""
+    """The standings of these partitions, up to 2000 of them."""
     names = {id_: topic for (topic, _), id_ in places.items()}
     found: dict[TopicPartition, ShareStanding] = {}
     try:

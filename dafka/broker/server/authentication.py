@@ -118,7 +118,7 @@ class Answer(NamedTuple):
 
 
 class Authentication:
-    """Of one connection. ``authenticated(identity, mechanism)`` is called with every success."""
+    """The logins of one connection. ``authenticated(identity, mechanism)`` is called with every success."""
 
     def __init__(self, sasl: Sasl, authenticated: Callable[[Identity, str], object]) -> None:
         self._sasl = sasl

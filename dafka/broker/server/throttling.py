@@ -57,7 +57,7 @@ class Mutations:
 
 
 class Throttling:
-    """Of one connection."""
+    """The throttling of one connection."""
 
     def __init__(self, throttles: Throttles, peer: Peer) -> None:
         self._throttles = throttles

@@ -69,7 +69,7 @@ class Delivery:
 
     @property
     def settings(self) -> ShareSettings:
-        """Those of the group."""
+        """The settings of the group."""
         return self._deliveries.settings.of(self.group)
 
     # -- waiting ---------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class Deliveries:
     # -- opening ---------------------------------------------------------------------------------------
 
     def of_group(self, group: str) -> list[Delivery]:
-        """Those of a group."""
+        """The deliveries of a group."""
         return list(self._known.get(group, {}).values())
 
     def known(self, group: str, partition: Partition) -> Delivery | None:

@@ -17,7 +17,7 @@ from dafka.log import LogError
 
 
 class OffsetChanges:
-    """Of one broker. Hub side; methods wait as green threads until all is written."""
+    """The changes of offsets in one broker. Hub side; methods wait as green threads until all is written."""
 
     def __init__(self, topics: TopicTable, states: States, deliveries: Deliveries) -> None:
         self._topics = topics

@@ -11,7 +11,8 @@ from dafka.hub.turns import Pace
 
 
 class Releasing:
-    """Of one broker. Hub side; methods that wait do so as green threads."""
+    """Gives records of members that have left back, in one broker. Hub side; methods that wait do so as green
+    threads."""
 
     def __init__(self, hub: Hub, deliveries: Deliveries) -> None:
         self._hub = hub

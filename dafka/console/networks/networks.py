@@ -124,7 +124,7 @@ class Networks:
         return self._mesh
 
     def named_metrics(self) -> list[dict[str, Any]]:
-        """Of the servers of metrics that the options name; all are asked at the same time."""
+        """Metrics of the servers that the options name; all are asked at the same time."""
         places = [urlsplit(one) for one in self._metrics]
         asking = [gevent.spawn(self.scraper.ask, one.hostname or "", one.port or 80) for one in places]
         gevent.joinall(asking, raise_error=True)

@@ -60,7 +60,7 @@ class MeshWatch:
             return self._picture
 
     def metrics_of(self, address: bytes) -> dict[str, Any] | None:
-        """Of a node in this process."""
+        """The metrics of a node in this process."""
         with self._visit.joined() as observer:
             return None if observer is None else observer.metrics_of(address)
 

@@ -209,7 +209,7 @@ class _Content:
         self._text: tuple[bytes | None, str | None] = (None, None)
 
     def whole(self, record: Record) -> Any:
-        """As text, or what was decoded."""
+        """The whole value: as text, or decoded."""
         content = self._octets(record)
         decoded = self._decoder.found(self._name, content)
         if decoded is not None:

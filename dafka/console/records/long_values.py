@@ -105,7 +105,7 @@ def csv_cell(content: bytes) -> Iterator[str]:
 
 
 def _characters(value: Any) -> int:
-    """Of all texts in it."""
+    """The characters of all texts in it."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, dict):

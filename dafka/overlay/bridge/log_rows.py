@@ -86,7 +86,7 @@ class _Reader:
         return fields
 
     def _elements(self) -> list[Any]:
-        """Of a set or a vector, which hold no others."""
+        """The elements of a set or a vector, which do not hold other containers."""
         kinds = (self._kind() for _ in range(self._count()))
         return [self._element(kind) for kind in kinds]
 

@@ -51,7 +51,8 @@ class Objects:
         self._fields: dict[str, tuple[str, ...]] = {}
 
     def of(self, value: Value) -> Iterable[Object]:
-        """Those of a value that was published. Raises :class:`MalformedMessage` for a row that is damaged."""
+        """The objects of a value that was published. Raises :class:`MalformedMessage` for a row that is
+        damaged."""
         plain = _plain_event(value)  # the most frequent ones
         if plain is not None:
             return (plain,)

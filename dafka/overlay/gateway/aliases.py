@@ -27,7 +27,7 @@ def ends(payload: bytes) -> tuple[EntityId, EntityId]:
 
 
 class Aliases:
-    """Of the node ``me``. The one that was used longest ago makes room for a new one."""
+    """The aliases of the node ``me``. The one that was used longest ago makes room for a new one."""
 
     def __init__(self, me: bytes) -> None:
         self._me = me

@@ -28,7 +28,7 @@ def probed(sender: EntityId, receiver: EntityId) -> bytes | None:
 
 
 class WaysRound:
-    """Of one leaf."""
+    """The ways round for one leaf."""
 
     def __init__(self) -> None:
         self._topic: bytes | None = None  # of the last echo

@@ -46,7 +46,7 @@ class Subscribers:
         return bool(self._for(topic))
 
     def full(self, topic: bytes) -> list[Subscriber]:
-        """Those that have no room for messages on a topic, and that senders have to wait for."""
+        """The subscribers that have no room for messages on a topic, and that senders have to wait for."""
         return [one for one in self._for(topic) if one.watch(partial(self._on_room, one))]
 
     def full_own(self, topic: bytes) -> bool:

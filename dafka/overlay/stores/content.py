@@ -103,7 +103,7 @@ class Content:
         return list(self._entries)
 
     def entries(self) -> Iterable[tuple[bytes, Entry]]:
-        """Of all encoded keys. Nothing may be changed while this is read."""
+        """The entries of all encoded keys. Nothing may be changed while this is read."""
         return self._entries.items()
 
     def entry(self, octets: bytes) -> Entry | None:

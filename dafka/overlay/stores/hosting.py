@@ -43,7 +43,8 @@ Output = SendCommand | StoreOutput
 
 
 class Stores:
-    """Of the endpoint ``me``. ``new_number`` names a store object or writer, differently at each call."""
+    """The stores of the endpoint ``me``. ``new_number`` names a store object or writer, differently at each
+    call."""
 
     def __init__(self, me: bytes, new_number: Callable[[], int]) -> None:
         self.by_name: dict[str, Store] = {}

@@ -21,7 +21,8 @@ def plain(value: object) -> Value:
 
 
 class Operations:
-    """Of the store object ``publisher``. Raise InvalidValue and BackendFailure for what no store takes."""
+    """The operations of the store object ``publisher``. They raise InvalidValue and BackendFailure for values
+    that no store takes."""
 
     def __init__(self, publisher: EntityId) -> None:
         self._publisher = publisher

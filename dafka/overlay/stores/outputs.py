@@ -63,7 +63,8 @@ Output = Publish | Changed | Cleared | Answered | Commit
 
 
 def query_topic(name: str) -> bytes:
-    """Of masters of ours. libbroker's know another one only, and would not understand questions."""
+    """The topic of our masters for questions. libbroker's masters know another topic only, and would not
+    understand them."""
     return name.encode("utf-8", "surrogateescape") + QUERIES
 
 

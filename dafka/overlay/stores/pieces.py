@@ -36,7 +36,7 @@ Reader = tuple[EntityId, int]
 
 
 class Pieces:
-    """Those who are taking a content at the moment. ``content`` is the master's."""
+    """The readers that are taking a content at the moment. ``content`` is the master's."""
 
     def __init__(self, content: Content) -> None:
         self._content = content

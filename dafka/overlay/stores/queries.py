@@ -117,7 +117,7 @@ class Requests:
         return self._pending.pop(request, None)
 
     def pop_reads(self) -> list[Query]:
-        """Those that change nothing, which wait no more."""
+        """The requests that change nothing, which wait no more."""
         reads = [one.query for one in self._pending.values() if not is_write(one.query.operation)]
         for query in reads:
             del self._pending[query.request]

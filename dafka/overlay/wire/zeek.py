@@ -148,8 +148,8 @@ class ValueReader:
 
 
 def _beginning(octets: bytes) -> tuple[bytes, int, int]:
-    """Of an event, which is a value: the octets up to its arguments, how many these are, and the number of
-    arguments; that is -1 if it cannot be told from the octets alone."""
+    """The beginning of an event, which is a value: the octets up to its arguments, how many these are, and
+    the number of arguments; that is -1 if it cannot be told from the octets alone."""
     if octets.startswith(_EVENT_START):
         size = octets[_NAME]
         end = _NAME + 1 + size  # of the name; behind it their tag and their number
@@ -173,8 +173,8 @@ def is_value_fast(octets: bytes) -> bool:
 
 
 def first_values(payloads: Sequence[bytes]) -> tuple[list[bytes], int]:
-    """Those that are values among the first payloads, and how many these are: all, or as many as are no more
-    work than CHECKED_AT_ONCE.
+    """The values among the first payloads, and how many payloads were looked at: all, or as many as are no
+    more work than CHECKED_AT_ONCE.
 
     It ends before one that takes long to check, unless that is the first: then the caller has checked it.
     Faster for an event that follows one of the same name with so many plain arguments.

@@ -301,7 +301,7 @@ class ConsumerGroup(PartitionGroup[Member]):
         return SavedGroup(len(self.members), self.resolved)
 
     def _taken(self, partitions: Assignment) -> Assignment:
-        """Those of the partitions that nobody has, and that are somebody's from now on."""
+        """The free ones of these partitions, which are taken from now on."""
         free = without_nothing({one: self._owned.free(one, numbers) for one, numbers in partitions.items()})
         self._owned.take(free)
         return free

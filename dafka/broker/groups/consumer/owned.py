@@ -14,7 +14,7 @@ class Owned:
         self._by_topic: dict[UUID, set[int]] = {}
 
     def free(self, topic: UUID, numbers: frozenset[int]) -> frozenset[int]:
-        """Those of the partitions that nobody has."""
+        """The free ones of these partitions."""
         owned = self._by_topic.get(topic)
         return numbers if not owned else numbers - owned
 

@@ -23,7 +23,7 @@ class Owned:
         self._at: dict[str, list[dict[str, set[int]]]] = {}
 
     def free(self, process: str, wanted: Roles) -> Roles:
-        """Those of the tasks that a member in this process may take now."""
+        """The ones of these tasks that a member in this process may take now."""
         here: Numbers = self._at[process][0] if process in self._at else {}
         active = _without(_without(wanted.active, here), self._active)
         standby = _without(_without(wanted.standby, here), active)  # one role for each task

@@ -216,7 +216,7 @@ class _Assignment:
     # -- choosing -------------------------------------------------------------------------------
 
     def _least_loaded(self, members: Iterable[str], task: TaskId) -> str | None:
-        """Of the members whose process has the task in no role, the one with the least to do."""
+        """The member with the least to do among those whose process does not have the task in any role."""
         found: tuple[float, int, str] | None = None
         for member in members:
             process = self._processes[self._homes[member]]

@@ -140,7 +140,7 @@ def _owned(tasks: Any) -> Tasks | None:
 
 
 def _may_create(context: Context) -> Any:
-    """Of these topics, those that the client may have made."""
+    """The ones of these topics that the client may have made."""
     rights = context.rights
     assert rights is not None
 

@@ -77,7 +77,7 @@ def _refused_configs(asked: Asked) -> list[tuple[Any, Error]]:
 
 
 def describe_configs(asked: Asked) -> Any:
-    """Of topics, groups, and with a right on the cluster of brokers."""
+    """Settings of topics and groups, and with a right on the cluster those of brokers."""
     refused = _refused_configs(asked)
     response = asked.answer()
     response.results.extend(

@@ -168,7 +168,7 @@ _forgotten = Items("topics", "topics", lambda topic: topic.name, _not_forgotten)
 
 
 def offset_delete(asked: Asked) -> Any:
-    """Of a group that may be deleted, and topics that may be read."""
+    """Offsets of a group that may be deleted, in topics that may be read."""
     group, read = asked.needs
     if not asked.may(group, asked.request.group_id):
         return asked.refused(group.error)
@@ -180,7 +180,8 @@ def offset_delete(asked: Asked) -> Any:
 
 
 def offset_fetch(asked: Asked) -> Any:
-    """Of groups that may be described; offsets of topics that may not be are errors, or left out of all."""
+    """Offsets of groups that may be described; those of topics that may not be are errors, or left out of
+    all."""
     request = asked.request
     group_need = asked.needs[0]
     if asked.version < 8:

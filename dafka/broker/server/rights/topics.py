@@ -249,7 +249,7 @@ def _without_topics() -> Any:
 
 
 def _not_to_be_created(asked: Asked, create: Any, names: set[str]) -> dict[str, Error]:
-    """Of the topics that are missing and would be created those that may not be, with their errors."""
+    """The missing topics that would be created and may not be, with their errors."""
     may_create = bool(asked.request.allow_auto_topic_creation) if asked.version >= 4 else True
     if not may_create or not names:
         return {}

@@ -44,7 +44,7 @@ def init_producer_id(asked: Asked) -> Any:
 
 
 def end_txn(asked: Asked) -> Any:
-    """Of a transactional id."""
+    """Needs the transactional id."""
     (need,) = asked.needs
     if not asked.may(need, asked.request.transactional_id):
         return asked.refused(need.error)
@@ -52,7 +52,7 @@ def end_txn(asked: Asked) -> Any:
 
 
 def add_offsets_to_txn(asked: Asked) -> Any:
-    """Of a transactional id and a group."""
+    """Needs the transactional id and the group."""
     transaction, group = asked.needs
     if not asked.may(transaction, asked.request.transactional_id):
         return asked.refused(transaction.error)
@@ -155,7 +155,7 @@ describe_producers = each(Items("topics", "topics", _name, _no_producers))
 
 
 def describe_transactions(asked: Asked) -> Any:
-    """Of topics that may not be described nothing is told."""
+    """Topics that may not be described are left out."""
     transaction, topic_need = asked.needs
     request = asked.request
     names = request.transactional_ids

@@ -84,7 +84,7 @@ class Link:
 
     @property
     def buffers(self) -> Iterable[bytes | memoryview]:
-        """Those octets, as they were given to :meth:`send`."""
+        """The octets, as they were given to :meth:`send`."""
         return self._outbox.buffers
 
     @property

@@ -35,7 +35,7 @@ class Links:
         return len(self._by_number)
 
     def __iter__(self) -> Iterator[Link]:
-        """Those that are there now."""
+        """The links that are there now."""
         return iter(list(self._by_number.values()))
 
     def __getitem__(self, number: int) -> Link:
