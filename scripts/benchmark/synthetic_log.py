@@ -11,6 +11,10 @@ others stay nearly the same from line to line.
 has values of 36 kB, as rounds of few records leave them: how long opening takes and how much memory, with the
 blocks that the log writes of an index, and without them.
 
+    python scripts/benchmark/synthetic_log.py --blocks [TERABYTES ...]       # 0.1 1
+
+has them as well, but of the index only the rows that opening reads: so a terabyte of them can be opened here.
+
     python scripts/benchmark/synthetic_log.py --files [TERABYTES ...]        # 0.01 0.05
 
 makes the files as well, which take no space, and prints how long opening takes after an orderly end, and
@@ -35,7 +39,7 @@ from processes import run
 from dafka.log import Log
 from dafka.log.chunk import BATCH, ChunkKey
 from dafka.log.limits import BLOCK_CHUNKS
-from dafka.log.sealed import pack_block
+from dafka.log.sealed import BlockKey, pack_block
 from dafka.log.sweeping import TIDY_NAME
 from dafka.log.values import VALUES
 
@@ -60,14 +64,36 @@ def make(path: str, values: int, size: int = VALUE, blocks: bool = True) -> None
             rows.executemany(insert, _blocks(values, size))
 
 
+def make_blocks(path: str, values: int) -> None:
+    """The same with small values, without the rows of those that are in blocks."""
+    with Log(path) as log:
+        log.write([(log.partition(TOPIC, ADDRESS), [_first()])])
+    count = values // BLOCK_CHUNKS - 1
+    with closing(sqlite3.connect(os.path.join(path, "cache.db"))) as rows, rows:
+        rows.execute("PRAGMA synchronous = OFF")
+        columns = "key, raw, store_time, access_time, size, mode, value"
+        insert = f"INSERT INTO Cache ({columns}) VALUES (?, 1, ?, 0, 0, 1, ?)"
+        rows.executemany(insert, (_block_without_chunks(number) for number in range(count)))
+        tail = _keys(values, SMALL, count * BLOCK_CHUNKS)
+        rows.executemany(insert, ((key.pack(), time, b"") for key, time in tail))
+
+
+def _block_without_chunks(number: int) -> tuple[bytes, float, bytes]:
+    begin, end = number * BLOCK_CHUNKS, (number + 1) * BLOCK_CHUNKS
+    sequences, offsets = (1 + begin, 1 + end), (1 + begin * RECORDS, 1 + end * RECORDS)
+    size = SMALL * BLOCK_CHUNKS
+    key = BlockKey(0, *sequences, *offsets, 1000 * (end - 1), size, BLOCK_CHUNKS, BATCH)
+    return key.pack(), 0.0, b""
+
+
 def _first() -> bytes:
     from dafka.protocol.batch_writer import encode_batch
 
     return encode_batch([(0, None, b"", ())])
 
 
-def _keys(values: int, size: int) -> Iterator[tuple[ChunkKey, float]]:
-    for number in range(values):
+def _keys(values: int, size: int, begin: int = 0) -> Iterator[tuple[ChunkKey, float]]:
+    for number in range(begin, values):
         first, offset = 1 + number, 1 + number * RECORDS
         key = ChunkKey(0, first, first + 1, offset, offset + RECORDS, 1000 * number, size, BATCH)
         yield key, SECONDS * number
@@ -113,11 +139,15 @@ def measure_small(values: int) -> tuple[float, ...]:
     return with_blocks + run(partial(open_once, values=values, blocks=False))
 
 
-def open_once(*, values: int, blocks: bool) -> tuple[float, float]:
+def open_once(*, values: int, blocks: bool | None) -> tuple[float, float]:
+    """``blocks`` None: there is nothing else."""
     import psutil
 
     with folder() as path:
-        make(path, values, SMALL, blocks)
+        if blocks is None:
+            make_blocks(path, values)
+        else:
+            make(path, values, SMALL, blocks)
         before = psutil.Process().memory_info().rss
         began = process_time()
         log = Log(path)
@@ -125,7 +155,8 @@ def open_once(*, values: int, blocks: bool) -> tuple[float, float]:
         grown = psutil.Process().memory_info().rss - before
         with log:
             index = log.partition(TOPIC, ADDRESS).index
-            assert index.at_offset(1 + values // 2 * RECORDS) == 1 + values // 2
+            assert blocks is None or index.at_offset(1 + values // 2 * RECORDS) == 1 + values // 2
+            assert len(index) == 1 + values
     return opened, grown
 
 
@@ -174,6 +205,13 @@ def main() -> None:
             orderly, killed, swept, step = measure_files(values)
             row = f"{orderly:>8.2f} s {killed:>12.2f} s {swept:>9.2f} s {1000 * step:>6.1f} ms"
             print(f"{size:>6g} {values:>12,} {row}", flush=True)
+        return
+    if sys.argv[1:2] == ["--blocks"]:
+        print(f"{'TB':>6} {'values':>12} {'opening':>10} {'memory':>10}")
+        for size in map(float, sys.argv[2:] or ("0.1", "1")):
+            values = int(size * 1e12 / SMALL)
+            opened, memory = run(partial(open_once, values=values, blocks=None))
+            print(f"{size:>6g} {values:>12,} {opened:>8.2f} s {memory / 1e6:>7.0f} MB", flush=True)
         return
     if sys.argv[1:2] == ["--small"]:
         print(f"{'TB':>6} {'values':>12} {'opening':>10} {'memory':>10} {'without blocks':>21}")
