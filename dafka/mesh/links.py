@@ -61,6 +61,9 @@ class Links:
 
     def connect(self, peer: str) -> None:
         """Hear a peer, once it is reached. Raises ZMQError or EndpointError for an invalid address."""
+        if peer in self._peers:  # it has another name
+            self._hear(peer)
+            return
         self._subscriber.connect(peer)
         self._peers[peer] = True
         if not self._tells_reached:
@@ -106,10 +109,13 @@ class Links:
         """Hear this C producer for some time, because no other node answers."""
         if peer in self._peers:
             self._until[peer] = time.monotonic() + limits.ANSWERS_HEARD_SECONDS
-            if not self._peers[peer]:
-                self._peers[peer] = True
-                if self._fetching and peer in self._reached:
-                    self._answers.connect(peer)
+            self._hear(peer)
+
+    def _hear(self, peer: str) -> None:
+        if not self._peers[peer]:
+            self._peers[peer] = True
+            if self._fetching and peer in self._reached:
+                self._answers.connect(peer)
 
     def close(self) -> None:
         """Close the lanes."""

@@ -149,6 +149,19 @@ def test_distrust_of_a_producer_counts_also_before_somebody_fetches(sockets, clo
     assert sockets.answers.peers == [OTHER]
 
 
+@pytest.mark.parametrize("tells_reached", [False, True])
+def test_the_answers_of_a_peer_with_another_name_are_heard_again(clock, tells_reached):
+    sockets = Sockets(tells_reached)
+    sockets.links.hear_answers()
+    sockets.links.connect(PEER)
+    sockets.links.reached(PEER)
+    sockets.links.distrust(PEER)
+    sockets.links.connect(PEER)
+    assert sockets.subscriber.peers == sockets.answers.peers == [PEER]
+    sockets.links.distrust(PEER)
+    assert sockets.answers.peers == []
+
+
 def test_strangers_are_neither_trusted_nor_distrusted(sockets, clock):
     sockets.links.hear_answers()
     sockets.links.trust(PEER)

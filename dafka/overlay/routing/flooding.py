@@ -283,6 +283,7 @@ class Flooding:
         self.demand.replace(known.filter, ())
         if known.leaves:
             outputs += self.leaves.put(peer, ())
+            self.changes += 1  # others may speak for them now
         outputs.append(Unreachable(peer))
         return outputs
 

@@ -8,6 +8,7 @@ from overlay.routing.town import Town, identity
 from dafka.overlay.routing import flooding
 from dafka.overlay.routing.outputs import Relay, Tell
 from dafka.overlay.wire.frames import FrameReader
+from dafka.overlay.wire.leaves import Leaf
 from dafka.overlay.wire.routed import Revocation, Subscription, Withdrawal, decode_routed, encode_routed
 
 A, B, C, S = map(identity, "ABCS")
@@ -153,3 +154,16 @@ def test_peers_with_much_to_forget_are_fewer_in_a_piece(town):
     before = len(known(town, "A"))
     town.carry("A", town["A"].flooding.go_on())
     assert len(known(town, "A")) == before - 1
+
+
+def test_a_leaf_behind_a_lost_peer_is_reached_over_the_other_that_lists_it(town):
+    leaf = Leaf(identity("leaf"), (b"/leaf",))
+    last = identity("0")  # its id is the smaller one, so it speaks for the leaf
+    hear(town, "A", "B", Subscription((B,), (10**6,), 10**6, (), (leaf,)))
+    hear(town, "A", "S", Subscription((last, S), (5, 50), 7, (), (leaf,)))
+    town.carry("A", town["A"].link_down(S))
+    assert last in known(town, "A")  # as nobody got so far
+    town["A"].publish(b"/leaf", b"payload")
+    go_on(town)
+    assert town["A"].fan_out(b"/leaf") == 1
+    assert [one.neighbour for one in town["A"].publish(b"/leaf", b"payload")] == [B]
