@@ -146,6 +146,23 @@ class Connection:
         connection was lost, and the request may have been carried out), RequestTimedOutError and
         KafkaProtocolError; the connection is closed then.
         """
+        answer = self.post(
+            api_key, version, body, timeout, flexible=flexible, client_id=client_id, answered=answered
+        )
+        return self.answer(answer, timeout) if answered else memoryview(b"")
+
+    def post(
+        self,
+        api_key: int,
+        version: int,
+        body: list[bytes],
+        timeout: float,
+        *,
+        flexible: bool = False,
+        client_id: str = CLIENT_ID,
+        answered: bool = True,
+    ) -> AsyncResult:
+        """Send a request without waiting; :meth:`answer` has its answer. Raises KafkaConnectionError."""
         if self._renew_at is not None and time.monotonic() >= self._renew_at:
             self._renew()
         name = client_id.encode()[:32767]
@@ -167,10 +184,12 @@ class Connection:
             except BaseException:  # this green thread was killed in the middle of a frame
                 self._fail(KafkaConnectionError(f"{self.name}: sending was interrupted"))
                 raise
-        if not answered:
-            if self._error is not None:
-                raise self._error
-            return memoryview(b"")
+        if not answered and self._error is not None:
+            raise self._error
+        return answer
+
+    def answer(self, answer: AsyncResult, timeout: float) -> memoryview:
+        """The answer to a :meth:`post`. Raises as :meth:`request`."""
         try:
             return answer.get(timeout=timeout)  # type: ignore[no-any-return]
         except gevent.Timeout:

@@ -37,6 +37,10 @@ RETRIES = 5
 METADATA_AGE = 300.0
 """After so long a partition's leader is looked up again."""
 
+IN_FLIGHT = 4
+"""Produce requests of an idempotent producer under way at once, to the one leader of all their partitions.
+Brokers recognize five batches of it in a partition, so they may be sent again if all answers are lost."""
+
 RESPONSE_BYTES = 256 * 1024 * 1024
 """The largest answer that is taken; a longer one does not come from a Kafka broker."""
 

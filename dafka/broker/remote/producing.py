@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import gevent
+from gevent.event import AsyncResult
 from kafka.errors import (
     IncompatibleBrokerVersion,
     KafkaConnectionError,
@@ -26,9 +28,12 @@ from dafka.broker.codec.produce_response import decode_produce
 from dafka.broker.codec.responses import body_of
 from dafka.broker.interface.broker import Error, Produced, TopicPartition
 from dafka.broker.interface.transactions import Writes
+from dafka.broker.remote import limits
 from dafka.broker.remote.cluster import LOST, Cluster
-from dafka.broker.remote.leaders import no_leader, while_leaders_move
+from dafka.broker.remote.connection import Connection
+from dafka.broker.remote.leaders import leader_moved, no_leader, while_leaders_move
 from dafka.broker.remote.nodes import PRODUCE, Node
+from dafka.protocol.batch import read_header
 
 _VERSIONS = {
     Writes.ANNOUNCED: (LOWEST, ABORTABLE - 1),
@@ -37,11 +42,23 @@ _VERSIONS = {
 }
 
 
+class _Posted(NamedTuple):
+    """A request whose answer has not come yet."""
+
+    connection: Connection
+    version: int
+    answer: AsyncResult
+
+
 class Producing:
     """One produce: ``run`` sends it and answers for each partition.
 
     Kafka accepts one batch for each partition in a request. Several batches are sent one after the other, in
     their order, up to the first that is refused; ``Produced.base_offsets`` has those that were appended.
+
+    Of an idempotent producer the next ones are sent before the answer has come: behind a batch that is
+    refused the broker takes no other one, for the sequence is wrong. That holds as soon as the broker knows
+    the producer, so each partition's first batch goes alone.
     """
 
     def __init__(
@@ -61,15 +78,51 @@ class Producing:
         taken: dict[TopicPartition, list[Produced]] = {partition: [] for partition in batches}
         refused: dict[TopicPartition, Produced] = {}
         left = [partition for partition, some in batches.items() if some]
+        idempotent = self._acks == -1 and all(_is_of_one_producer(batches[one]) for one in left)
+        ahead = 1  # requests that may be under way
         while left:
-            outcomes = self._send({one: batches[one][len(taken[one])] for one in left})
-            for one, outcome in outcomes.items():
-                if outcome.error is None:
-                    taken[one].append(outcome)
-                else:  # the order would be lost if the next ones were taken
-                    refused[one] = outcome
+            done = {one: len(taken[one]) for one in left}
+            rounds = [
+                {
+                    one: batches[one][done[one] + place]
+                    for one in left
+                    if done[one] + place < len(batches[one])
+                }
+                for place in range(ahead)
+            ]
+            moved: set[TopicPartition] = set()
+            for outcomes in self._send_all([some for some in rounds if some]):
+                for one, outcome in outcomes.items():
+                    if one in refused or one in moved:
+                        continue  # it was sent behind what was refused, and was refused as well
+                    if outcome.error is None:
+                        taken[one].append(outcome)
+                    elif ahead > 1 and leader_moved(outcome.error):
+                        moved.add(one)  # it is sent again, alone
+                    else:  # the order would be lost if the next ones were taken
+                        refused[one] = outcome
             left = [one for one in left if one not in refused and len(taken[one]) < len(batches[one])]
+            ahead = limits.IN_FLIGHT if idempotent and not moved else 1
         return {one: _merged(some, refused.get(one)) for one, some in taken.items()}
+
+    def _send_all(
+        self, rounds: list[dict[TopicPartition, bytes]]
+    ) -> Iterator[dict[TopicPartition, Produced]]:
+        """Send requests, each without waiting for the answer to the one before it if one broker leads all."""
+        node = self._only_leader(rounds[0]) if len(rounds) > 1 else None
+        if node is None:
+            yield self._send(rounds[0])
+            return
+        posted = [(batches, self._post(node, batches)) for batches in rounds]
+        for batches, request in posted:
+            yield request if isinstance(request, dict) else self._answer(batches, request)
+
+    def _only_leader(self, batches: dict[TopicPartition, bytes]) -> Node | None:
+        try:
+            led, leaderless = self._cluster.by_leader(batches)
+        except KafkaConnectionError:
+            return None
+        return next(iter(led)) if len(led) == 1 and not leaderless else None
 
     def _send(self, batches: dict[TopicPartition, bytes]) -> dict[TopicPartition, Produced]:
         def attempt(left: list[TopicPartition]) -> dict[TopicPartition, Produced]:
@@ -96,6 +149,13 @@ class Producing:
         return outcomes
 
     def _to(self, node: Node, batches: dict[TopicPartition, bytes]) -> dict[TopicPartition, Produced]:
+        posted = self._post(node, batches)
+        return posted if isinstance(posted, dict) else self._answer(batches, posted)
+
+    def _post(
+        self, node: Node, batches: dict[TopicPartition, bytes]
+    ) -> _Posted | dict[TopicPartition, Produced]:
+        """Send a request; the outcome if that has failed."""
         timeout = self._cluster.request_timeout
         try:
             connection = node.connection(PRODUCE)
@@ -106,18 +166,29 @@ class Producing:
             version = connection.version(API_KEY, *self._versions)
             flexible = version >= FLEXIBLE
             body = encode_produce(batches, version, self._acks, int(timeout * 1000), self._transactional_id)
-            answer = connection.request(
-                API_KEY, version, body, timeout, flexible=flexible, answered=self._acks != 0
-            )
-            if self._acks == 0:
-                return dict.fromkeys(batches, Produced(None))
-            outcomes = connection.decode(lambda: decode_produce(body_of(answer, flexible), version))
-        except RequestTimedOutError as error:
-            return self._lost(batches, RequestTimedOutError, error)
+            answered = self._acks != 0
+            answer = connection.post(API_KEY, version, body, timeout, flexible=flexible, answered=answered)
+            return _Posted(connection, version, answer)
         except LOST as error:
             return self._lost(batches, NetworkExceptionError, error)
         except IncompatibleBrokerVersion as error:
             return dict.fromkeys(batches, Produced(IncompatibleBrokerVersion, detail=str(error)))
+
+    def _answer(
+        self, batches: dict[TopicPartition, bytes], posted: _Posted
+    ) -> dict[TopicPartition, Produced]:
+        """The outcome of a request."""
+        if self._acks == 0:
+            return dict.fromkeys(batches, Produced(None))
+        connection, version, waiting = posted
+        try:
+            answer = connection.answer(waiting, self._cluster.request_timeout)
+            body = body_of(answer, version >= FLEXIBLE)
+            outcomes = connection.decode(lambda: decode_produce(body, version))
+        except RequestTimedOutError as error:
+            return self._lost(batches, RequestTimedOutError, error)
+        except LOST as error:
+            return self._lost(batches, NetworkExceptionError, error)
         missing = Produced(NetworkExceptionError, detail="the broker has not answered for this partition")
         return {one: outcomes.get(one, missing) for one in batches}
 
@@ -126,6 +197,13 @@ class Producing:
     ) -> dict[TopicPartition, Produced]:
         self._cluster.forget_leaders({topic for topic, _ in batches})
         return dict.fromkeys(batches, Produced(error, detail=f"perhaps written: {cause}"))
+
+
+def _is_of_one_producer(batches: Sequence[bytes]) -> bool:
+    """Whether all are of the same idempotent producer, with the same epoch."""
+    headers = map(read_header, batches)
+    producers = {(header.producer_id, header.producer_epoch) for header in headers}
+    return len(producers) == 1 and min(producers)[0] >= 0
 
 
 def _merged(taken: list[Produced], refused: Produced | None) -> Produced:

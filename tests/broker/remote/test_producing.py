@@ -9,6 +9,8 @@ from kafka.errors import (
     RequestTimedOutError,
 )
 
+from dafka.broker.remote import limits
+from dafka.protocol.batch import read_header, with_producer
 from dafka.protocol.batch_writer import encode_batch
 
 PRODUCE = 0
@@ -70,6 +72,48 @@ def test_several_batches_for_a_partition_go_one_at_a_time_up_to_the_first_refuse
         for one in request.topic_data[0].partition_data
     ]
     assert sizes == [len(BATCH)] * 3
+
+
+def of_a_producer(count: int) -> list[bytes]:
+    return [with_producer(BATCH, 7, 0, sequence) for sequence in range(count)]
+
+
+@pytest.mark.parametrize("out_of_order", [(45, -1), (0, 40)], ids=["refused", "taken all the same"])
+def test_batches_of_an_idempotent_producer_are_under_way_together_behind_the_first(
+    fake, remote_to, out_of_order
+):
+    broker = fake.brokers[0]
+    answers = iter([(0, 10), (0, 20), (7, -1), out_of_order, out_of_order])
+    broker.answers[PRODUCE] = lambda request: produced(request, *next(answers))
+    outcome = remote_to(fake.addresses).produce({("t", 0): of_a_producer(9)})["t", 0]
+    assert outcome.error is RequestTimedOutError
+    assert outcome.base_offsets == (10, 20)
+    assert broker.counts[PRODUCE] == 1 + limits.IN_FLIGHT
+
+
+def test_a_batch_whose_leader_moves_while_others_are_under_way_behind_it_is_sent_again_first(fake, remote_to):
+    broker = fake.brokers[0]
+    refused = [(NOT_LEADER, -1), *[(45, -1)] * (limits.IN_FLIGHT - 1)]
+    answers = iter([(0, 0), *refused, *[(0, offset) for offset in range(1, 9)]])
+    broker.answers[PRODUCE] = lambda request: produced(request, *next(answers))
+    outcome = remote_to(fake.addresses).produce({("t", 0): of_a_producer(9)})["t", 0]
+    assert (outcome.error, outcome.base_offsets) == (None, tuple(range(9)))
+    requests = [one for one in broker.requests if one.API_KEY == PRODUCE]
+    sequences = [read_header(one.topic_data[0].partition_data[0].records).base_sequence for one in requests]
+    assert sequences == [0, *range(1, 1 + limits.IN_FLIGHT), *range(1, 9)]
+
+
+@pytest.mark.parametrize("answer", [CLOSE, HANG], ids=["lost", "late"])
+def test_batches_under_way_whose_answers_do_not_come_are_perhaps_written(fake, remote_to, answer):
+    broker = fake.brokers[0]
+    answers = iter([(0, 0), (0, 1)])
+    broker.answers[PRODUCE] = lambda request: (
+        produced(request, *one) if (one := next(answers, None)) else answer
+    )
+    outcome = remote_to(fake.addresses, request_timeout=3.0).produce({("t", 0): of_a_producer(9)})["t", 0]
+    assert outcome.base_offsets == (0, 1)
+    assert outcome.error in (NetworkExceptionError, RequestTimedOutError)
+    assert "perhaps written" in outcome.detail
 
 
 def test_acks_0_does_not_wait_for_an_answer(fake, remote_to):
