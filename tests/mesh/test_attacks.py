@@ -20,11 +20,15 @@ from timing import until
 from zmtp.vectors import GREETING_31, frame, ready
 
 from dafka import Consumer, Producer, Tower
+from dafka.mesh import options
 from dafka.protocol.beacons import NodeBeacon, encode_beacon
 from dafka.roles.limits import DEFAULT_LIMITS
 from dafka.zmtp.commands import encode_command
 
-pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is read from /proc")
+pytestmark = [
+    pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is read from /proc"),
+    pytest.mark.skipif(options.TRANSPORT == "libzmq", reason="libzmq has no such bounds"),
+]
 
 INVENTED = int(os.environ.get("DAFKA_TEST_INVENTED_PEERS", "3000"))
 SUBSCRIPTIONS = 3000

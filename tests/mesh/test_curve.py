@@ -13,12 +13,14 @@ from mesh.recording import Recorder
 from timing import until
 
 from dafka import Broker, Consumer, Producer, Store, Tower
-from dafka.mesh import limits
+from dafka.mesh import limits, options
 from dafka.mesh.endpoint import Endpoint
 from dafka.protocol.beacons import WELCOME
 from dafka.security import KeyFolder, KeyFolderError
 from dafka.security.keys import new_keys, remove_node
 from dafka.sockets import limits as sockets_limits
+
+pytestmark = pytest.mark.skipif(options.TRANSPORT == "libzmq", reason="keys need the transport 'zmtp'")
 
 FAST: dict[str, Any] = {"beacon_interval": 0.1, "beacon_timeout": 3.0}
 

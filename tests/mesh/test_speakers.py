@@ -16,6 +16,7 @@ from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.hub.hub import get_hub
+from dafka.mesh import options
 from dafka.mesh.address import InvalidAddressError
 from dafka.mesh.endpoint import Endpoint
 from dafka.mesh.node import Node
@@ -27,6 +28,8 @@ from dafka.protocol.commands import Ack, Command, Head, Trimmed
 from dafka.protocol.runs import Run
 from dafka.security import KeyFolder, KeyFolderError
 from dafka.security.keys import Allowed, new_keys, remove_node
+
+pytestmark = pytest.mark.skipif(options.TRANSPORT == "libzmq", reason="keys need the transport 'zmtp'")
 
 FAST: dict[str, Any] = {"beacon_interval": 0.1, "beacon_timeout": 3.0}
 PLAIN = b"FEDCBA9876543210FEDCBA9876543210"
