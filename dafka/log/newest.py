@@ -102,10 +102,10 @@ class _Table:
         if 3 * (self.used + more) <= 2 * self._slots:
             return self
         larger, rows = _Table(2 * (self.used + more)), self._rows
-        taken = [row for row in range(0, self._end, _ROW) if rows[row]]
-        columns = ([rows[row + place] for row in taken] for place in (1, 2, 0))
-        firsts, seconds, behind = columns
-        larger.put(firsts, seconds, [offset - 1 for offset in behind])
+        for begin in range(0, self._end, _ROW * _SLOTS):  # all at once they would take hundreds of MB
+            taken = [row for row in range(begin, min(begin + _ROW * _SLOTS, self._end), _ROW) if rows[row]]
+            firsts, seconds, behind = ([rows[row + place] for row in taken] for place in (1, 2, 0))
+            larger.put(firsts, seconds, [offset - 1 for offset in behind])
         return larger
 
     def put(self, firsts: Iterable[int], seconds: Iterable[int], offsets: Iterable[int]) -> None:

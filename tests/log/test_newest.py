@@ -52,6 +52,23 @@ def test_a_key_takes_at_most_60_octets() -> None:
     assert taken / len(newest) < 60
 
 
+def test_a_larger_table_takes_no_more_memory_while_it_is_filled() -> None:
+    newest = NewestOffsets(range(30_000), names=0)
+    for begin in range(0, 30_000, 1000):
+        newest.update(_thousand(begin))
+    before = newest._table
+    tracemalloc.start()
+    try:
+        while newest._table is before:
+            begin += 1000
+            newest.update(_thousand(begin))
+        taken, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 1.3 * taken
+    assert newest.of(list(_thousand(7000))) == list(range(7000, 8000))
+
+
 def test_the_work_for_a_key_is_the_same_however_many_there_are() -> None:
     def work(keys: int) -> float:
         """For each of so many keys, to be noted and to be asked for."""
