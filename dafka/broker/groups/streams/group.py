@@ -342,9 +342,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         before, repeated = member.assigned, request.member_epoch != member.epoch
         self._reconcile(now, member, owned_in(request))
         self.mark(member)
-        owned = owned_in(request)
         told = repeated or request.member_epoch == JOIN_EPOCH or member.assigned != before
-        told = told or (owned is not None and owned != member.assigned)
         if member.assigned != before and member.endpoint is not None:
             self.endpoint_epoch += 1
         statuses = tuple(self._statuses(now, member))
