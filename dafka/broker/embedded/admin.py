@@ -132,6 +132,7 @@ class AdminCalls(AdminInterface):
                 )
             except InvalidConfigError as error:
                 own = resource[0] in (ResourceType.TOPIC, ResourceType.GROUP)
+                own = own or (isinstance(error, _NoListError) and resource[0] != ResourceType.BROKER)
                 outcome = Outcome(InvalidConfigurationError if own else InvalidRequestError, str(error))
             except _RequestError as error:
                 outcome = Outcome(InvalidRequestError, str(error))
@@ -307,6 +308,10 @@ class _RequestError(Exception):
     """The request makes no sense, whatever the settings are."""
 
 
+class _NoListError(InvalidConfigError):
+    """Something is to be added to, or taken from, a setting that is no list."""
+
+
 class _PolicyError(Exception):
     """The settings are valid, and what they ask for must not be done."""
 
@@ -337,14 +342,14 @@ def _changed(
         if operation == ConfigOperation.DELETE:  # of an unknown key, too, as Kafka does it
             changed.pop(name, None)
             continue
-        check_key(keys, name, whose)
         if operation == ConfigOperation.SET:
+            check_key(keys, name, whose)
             changed[name] = str(value)
-        elif keys[name].type == ConfigType.LIST:
+        elif name in keys and keys[name].type == ConfigType.LIST:
             before = changed.get(name, entries[name].value)
             changed[name] = _with_parts(str(before), operation, str(value))
         else:
-            raise InvalidConfigError(f"{name} is not a list; nothing can be added to it or taken from it")
+            raise _NoListError(f"{name} is not a list; nothing can be added to it or taken from it")
     return changed
 
 

@@ -48,17 +48,12 @@ IGNORED = frozenset(
 
 TELEMETRY = (71, 72)  # APIs
 
-KNOWN = (
-    # An API, where its answers differ, and what dafka/broker/README.md says of it
-    ("Fetch", "responses#: 2 here 1", "a topic is once in an answer, also if all of it is refused"),
-)
 UNANSWERED = "silent here"  # what Apache Kafka never answers can be answered in any way
 
 
 def is_known(one: Difference) -> bool:
-    """Whether a difference is one of those that are listed."""
-    kind = one.kind()
-    return UNANSWERED in kind or any(name == one.step.name and words in kind for name, words, _ in KNOWN)
+    """Whether a difference is one that dafka/broker/README.md lists."""
+    return UNANSWERED in one.kind()
 
 
 Flat = dict[str, Any]

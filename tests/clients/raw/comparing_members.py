@@ -230,12 +230,8 @@ class Difference(NamedTuple):
 
 KNOWN = (
     # A kind of group, a step, where the answers differ, and the reason
-    ("streams", "streams_beat", ".error_code: 0 here 42", "a process keeps its id while a member is there"),
     ("share", "share_fetch", "here", "which partition is read first, and when others are ready"),
-    ("share", "acknowledge", ".responses#: 1 here 0", "nothing is acknowledged of a topic that there is not"),
     ("share", "share_offsets", ".start_offset: -1 here", "it is stored before the first delivery"),
-    ("consumer", "listed", "Assigning here", "that a member has left is assigned at once"),
-    ("consumer", "consumer_describe", "Assigning here", "likewise"),
     ("mixed", "", "", "generations of a group that has changed its protocol, and the ids of classic members"),
 )
 

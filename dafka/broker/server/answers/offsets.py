@@ -12,6 +12,7 @@ from dafka.broker.codec.errors import error_code
 from dafka.broker.interface.broker import (
     EARLIEST,
     MAX_TIMESTAMP,
+    NO_EPOCH,
     BrokerInterface,
     ListedOffset,
     TopicPartition,
@@ -98,8 +99,8 @@ def offset_for_leader_epoch(broker: BrokerInterface, request: Any, context: Cont
         key: _Ended.EpochEndOffset(
             error_code=error_code(found.error),
             partition=key[1],
-            leader_epoch=found.leader_epoch if asked[key].leader_epoch >= 0 else -1,
-            end_offset=found.end_offset if asked[key].leader_epoch >= 0 else -1,
+            leader_epoch=found.leader_epoch if asked[key].leader_epoch != NO_EPOCH else -1,
+            end_offset=found.end_offset if asked[key].leader_epoch != NO_EPOCH else -1,
         )
         for key, found in ends.items()
     }

@@ -21,7 +21,12 @@ from kafka.protocol.admin import (
     IncrementalAlterConfigsRequest,
     ListGroupsRequest,
 )
-from kafka.protocol.consumer import ListOffsetsRequest, OffsetCommitRequest, OffsetDeleteRequest
+from kafka.protocol.consumer import (
+    ListOffsetsRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetForLeaderEpochRequest,
+)
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import TxnOffsetCommitRequest
 
@@ -135,6 +140,31 @@ def test_a_setting_of_a_topic_that_is_not_there_is_looked_at_first(wire: WireCli
         return int(answer.responses[0].error_code)
 
     assert (alter("1000"), alter("compact")) == (40, NO_PARTITION)
+
+
+def test_a_setting_of_client_metrics_that_is_no_list_has_no_parts(wire: WireClient) -> None:
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+
+    def alter(kind: int, operation: int) -> int:
+        config = resource.AlterableConfig(name="retention.ms", config_operation=operation, value="0")
+        asked = resource(resource_type=kind, resource_name="topic", configs=[config])
+        answer = wire.ask(IncrementalAlterConfigsRequest(resources=[asked], validate_only=True), 1)
+        return int(answer.responses[0].error_code)
+
+    assert [alter(16, operation) for operation in (0, 2, 3)] == [INVALID_REQUEST, 40, 40]
+    assert [alter(2, operation) for operation in (0, 2, 3)] == [0, 40, 40]
+
+
+def test_an_epoch_below_all_others_ends_where_the_first_one_begins(wire: WireClient, client: Client) -> None:
+    client.call("produce", {("topic", 0): [batch(b"value")]})
+    topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+
+    def end(epoch: int) -> int:
+        part = topic.OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=epoch)
+        asked = OffsetForLeaderEpochRequest(replica_id=-1, topics=[topic(topic="topic", partitions=[part])])
+        return int(wire.ask(asked, 4).topics[0].partitions[0].end_offset)
+
+    assert (end(-1), end(-2)) == (-1, 0)
 
 
 def test_remote_offsets_are_listed_in_the_epoch_of_the_leader(wire: WireClient) -> None:
