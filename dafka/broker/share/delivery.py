@@ -143,11 +143,13 @@ class Delivery:
         self.offer()
         return None, ""
 
-    def release(self, member: str) -> None:
-        """Give back what a member has acquired."""
-        if self.machine is not None and not self.gone and self.machine.release(member, self.settings.terms):
-            self.keep()
-            self.offer()
+    def release(self, member: str) -> bool:
+        """Give back what a member has acquired, of very much a part; whether there was anything."""
+        if self.machine is None or self.gone or not self.machine.release(member, self.settings.terms):
+            return False
+        self.keep()
+        self.offer()
+        return True
 
     def keep(self) -> None:
         """Have what has changed written."""

@@ -21,9 +21,17 @@ DELTAS = 100
 ROW_RUNS = 256
 """A snapshot of at most so many runs replaces the changes at once."""
 
-ACQUIRED_OFFSETS = 2000
-"""Offsets that a member acquires of one run or batch in one turn; of a longer batch it gets a part. What can
-be acknowledged one by one is bounded by it as well."""
+ACQUIRED_OFFSETS = 10_000
+"""Offsets that a member acquires of one run in one turn, and offsets in flight behind which a member gets a
+part of a long batch, PART_OFFSETS at most. What can be acknowledged one by one is bounded by it as well.
+librdkafka's batches have as many records (its setting batch.num.messages): a batch in parts is sent, and read
+by the client, once for each part."""
+
+PART_OFFSETS = 2000
+"""Offsets that a member acquires of a batch at least, if there is room for one."""
+
+RELEASED_AT_ONCE = 3000
+"""Runs of offsets of a member that has gone which are given back in one turn."""
 
 ACKNOWLEDGED_AT_ONCE = 25_000
 """Types and batches of acknowledgements of one partition in a request, which are carried out in one turn: all

@@ -24,13 +24,20 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from itertools import islice
 from math import inf
 from typing import NamedTuple
 
 from dafka.broker.interface.share import Acknowledged, AcknowledgeType, Acquired
 from dafka.broker.share.acquisition import Acquisition, Terms
-from dafka.broker.share.limits import ACQUIRED_AT_ONCE, EXPIRED_AT_ONCE, RUNS
+from dafka.broker.share.limits import (
+    ACQUIRED_AT_ONCE,
+    ACQUIRED_OFFSETS,
+    EXPIRED_AT_ONCE,
+    PART_OFFSETS,
+    RELEASED_AT_ONCE,
+    RUNS,
+)
 from dafka.broker.share.runs import RecordState, Run, Runs
 
 AVAILABLE, ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
@@ -180,7 +187,7 @@ class SharePartition:
             taking.is_full = taking.is_full or first <= last
             return
         wanted = last - first + 1
-        size = taking.size_of(wanted, 0)
+        size = min(taking.size_of(wanted, 0), max(ACQUIRED_OFFSETS - self._in_flight, PART_OFFSETS))
         if taking.strict:
             size = min(size, room)
         taking.is_full = size < wanted  # the end is within this batch
@@ -281,9 +288,10 @@ class SharePartition:
             self._note(run.first, run.last)
 
     def release(self, member: str, terms: Terms) -> bool:
-        """A member has left: records that it has acquired are available again. Returns whether there were
-        any."""
-        held = [run for run in self._runs if run.state is ACQUIRED and run.member == member]
+        """A member has left: records that it has acquired are available again, of very many some. Returns
+        whether there were any."""
+        all_held = (run for run in self._runs if run.state is ACQUIRED and run.member == member)
+        held = list(islice(all_held, RELEASED_AT_ONCE))
         self._take_back(held, terms)
         if held:
             self._runs.join(held[0].first, held[-1].last)
@@ -385,9 +393,10 @@ def _by_type(batch: Acknowledged, start: int) -> Iterator[tuple[int, int, int]]:
     if len(batch.types) == 1:
         yield max(batch.first, start), batch.last, batch.types[0]
         return
-    at = batch.first
-    for type_, same in groupby(batch.types):
-        size = sum(1 for _ in same)
-        if at + size > start:
-            yield max(at, start), at + size - 1, type_
-        at += size
+    at, type_ = batch.first, batch.types[0]
+    for offset, other in enumerate(batch.types, batch.first):
+        if other != type_:
+            if offset > start:
+                yield max(at, start), offset - 1, type_
+            at, type_ = offset, other
+    yield max(at, start), batch.last, type_

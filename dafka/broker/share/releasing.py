@@ -38,8 +38,10 @@ class Releasing:
             before.join()
         group, member = key
         try:
-            for delivery in Pace().over(self._deliveries.of_group(group), every=1):
-                delivery.release(member)
+            pace = Pace()
+            for delivery in pace.over(self._deliveries.of_group(group), every=1):
+                while delivery.release(member):
+                    pace.rest()
         finally:
             if self._going_on.get(key) is getcurrent():
                 del self._going_on[key]

@@ -47,7 +47,11 @@ from broker.server.attacks_on_groups import (  # noqa: E402
     join_large_group,
     list_very_many_groups,
 )
-from broker.server.attacks_on_newer_groups import acknowledge_each, join_with_a_large_topology  # noqa: E402
+from broker.server.attacks_on_newer_groups import (  # noqa: E402
+    acknowledge_each,
+    get_a_large_assignment,
+    join_with_a_large_topology,
+)
 from broker.server.attacks_on_partitions import (  # noqa: E402
     create_topic,
     delete_records,
@@ -164,6 +168,7 @@ ATTACKS: dict[str, Attack] = {
     "DescribeGroups of a large one": describe_large_group,
     "ListGroups of very many": list_very_many_groups,
     "ShareAcknowledge of each record": acknowledge_each,
+    "ConsumerGroupHeartbeat of many topics": get_a_large_assignment,
     "StreamsGroupHeartbeat, large": join_with_a_large_topology,
     "open the folder": open_again,
     "join the mesh": join_the_mesh,

@@ -1,17 +1,19 @@
-"""Requests of share groups and groups of Kafka Streams that are as large as they may be."""
+"""Requests of the newer groups that are as large as they may be."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 from broker.clients import batch
-from broker.server.attack_scene import Scene, sending, topic_of
+from broker.server.attack_scene import SLOW, Scene, sending, topic_of
 from broker.server.client import WireClient, encoded
 from broker.server.samples import produce, streams_heartbeat
 from broker.server.share_samples import share_acknowledge, share_fetch
 
+from dafka.broker.codec.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from dafka.broker.codec.messages.share_group import ShareAcknowledgeRequest, ShareGroupHeartbeatRequest
 from dafka.broker.codec.messages.streams_group import StreamsGroupHeartbeatRequest
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
@@ -74,6 +76,45 @@ def _acknowledge(wire: WireClient, group: str, topic: str, topic_id: Any, record
     ]
     (partition,) = wire.ask(each, 1).responses[0].partitions
     assert not partition.error_code
+
+
+def get_a_large_assignment(scene: Scene) -> Callable[[], None]:
+    """A member of a consumer group reads half as many topics as there are partitions, of ten each."""
+    number = next(_names)
+    names = [f"read-{number}-{one}" for one in range(min(scene.partitions // 2, 9000))]
+    core = scene.broker._running.core  # type: ignore[union-attr]
+    get_hub().run(core.create_topics, dict.fromkeys(names, TopicSpec(10)))
+
+    def beat(epoch: int, **joining: Any) -> Any:
+        said = {
+            "rebalance_timeout_ms": -1,
+            "subscribed_topic_names": None,
+            "topic_partitions": None,
+            **joining,
+        }
+        return ConsumerGroupHeartbeatRequest(
+            group_id=f"readers-{number}",
+            member_id="member",
+            member_epoch=epoch,
+            instance_id=None,
+            rack_id=None,
+            subscribed_topic_regex=None,
+            server_assignor=None,
+            **{**said, **joining},
+        )
+
+    def read() -> None:
+        joining = {"rebalance_timeout_ms": 10_000, "subscribed_topic_names": names, "topic_partitions": []}
+        with WireClient(scene.broker) as wire:
+            answer = wire.ask(beat(0, **joining), 1)
+            deadline = time.monotonic() + SLOW
+            while answer.assignment is None or not answer.assignment.topic_partitions:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+                answer = wire.ask(beat(answer.member_epoch), 1)
+            assert len(answer.assignment.topic_partitions) == len(names)
+
+    return read
 
 
 def join_with_a_large_topology(scene: Scene) -> Callable[[], None]:

@@ -234,7 +234,8 @@ class World:
         for one in self.model.values():
             if one.state is ACQUIRED and one.member == member:
                 self._give_back(one)
-        self.partition.release(member, self.terms)
+        while self.partition.release(member, self.terms):
+            pass
         self._advance()
 
     def _give_back(self, one: Model) -> None:

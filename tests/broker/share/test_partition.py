@@ -8,6 +8,7 @@ import pytest
 from broker.share import share_histories
 
 from dafka.broker.share import acquisition
+from dafka.broker.share import partition as partition_module
 from dafka.broker.share.acquisition import Terms
 from dafka.broker.share.partition import (
     Acknowledged,
@@ -166,6 +167,28 @@ def test_a_member_that_leaves_gives_everything_back() -> None:
     assert partition.release("a", TERMS)
     assert not partition.release("a", TERMS)
     assert take(partition, "c", records=1) == [Acquired(0, 9, 2)]
+
+
+def test_of_a_member_with_very_many_runs_some_are_given_back_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(partition_module, "RELEASED_AT_ONCE", 3)
+    partition = SharePartition(0)
+    take(partition, "a", records=10)
+    for offset in range(1, 10, 2):
+        say(partition, offset, offset, ACCEPT)
+    assert [partition.release("a", TERMS) for _ in range(3)] == [True, True, False]
+    assert not partition.is_held
+
+
+def test_a_long_batch_is_acquired_as_a_whole_if_little_is_in_flight() -> None:
+    partition = SharePartition(0)
+    terms = Terms(in_flight=4000)
+    taken = take(partition, log=[LogBatch(0, 9_999)], terms=terms)
+    assert taken == [Acquired(0, 9_999, 1)]
+    partition = SharePartition(0)
+    taken = take(partition, log=[LogBatch(0, 2_999), LogBatch(3_000, 12_999)], terms=terms, records=20_000)
+    assert sum(one.last - one.first + 1 for one in taken) == 10_000
 
 
 def test_nothing_more_is_acquired_when_as_many_records_are_in_flight_as_may_be() -> None:

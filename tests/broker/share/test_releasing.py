@@ -27,9 +27,10 @@ class Slow:
         self.said = said
         self.name = name
 
-    def release(self, member: str) -> None:
+    def release(self, member: str) -> bool:
         next_turn()
         self.said.append(f"{self.name} of {member}")
+        return False
 
 
 class Known:
@@ -59,7 +60,7 @@ def test_a_session_begins_when_all_was_given_back_that_the_one_before_it_had() -
 
 def test_an_error_holds_up_nobody(capsys: pytest.CaptureFixture[str]) -> None:
     class Failing:
-        def release(self, member: str) -> None:
+        def release(self, member: str) -> bool:
             raise ValueError("broken")
 
     known = Known()
