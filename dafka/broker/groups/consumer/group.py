@@ -43,6 +43,7 @@ from dafka.broker.groups.modern.assignment import (
     Assignor,
     both,
     size,
+    split,
     without_nothing,
 )
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
@@ -379,7 +380,7 @@ class ConsumerGroup(PartitionGroup[Member]):
             self._give_up(member, member.revoking)
             member.revoking, member.revoke_by = NOTHING, inf
         target, had = self.target_of(member), member.assigned
-        kept, given_up = _split(had, target)
+        kept, given_up = split(had, target)
         if given_up and _has_any(owned, given_up):
             member.assigned, member.revoking = kept, given_up
             member.lacks = False
@@ -431,18 +432,3 @@ def _has_any(owned: Partitions | None, partitions: Assignment) -> bool:
     if owned is None:
         return True
     return any(not partitions.get(topic, frozenset()).isdisjoint(numbers) for topic, numbers in owned.items())
-
-
-def _split(had: Assignment, target: Assignment) -> tuple[Assignment, Assignment]:
-    """The parts of an assignment that are in the target, and those that are not."""
-    kept: dict[UUID, frozenset[int]] = {}
-    rest: dict[UUID, frozenset[int]] = {}
-    for topic, numbers in had.items():
-        wanted = target.get(topic)
-        if wanted is None or wanted.isdisjoint(numbers):
-            rest[topic] = numbers
-        elif wanted >= numbers:
-            kept[topic] = numbers
-        else:
-            kept[topic], rest[topic] = numbers & wanted, numbers - wanted
-    return kept, rest

@@ -53,6 +53,21 @@ def without_nothing(assignment: Mapping[UUID, frozenset[int]]) -> Assignment:
     return {topic: numbers for topic, numbers in assignment.items() if numbers}
 
 
+def split(had: Assignment, target: Assignment) -> tuple[Assignment, Assignment]:
+    """The parts of an assignment that are in the target, and those that are not."""
+    kept: dict[UUID, frozenset[int]] = {}
+    rest: dict[UUID, frozenset[int]] = {}
+    for topic, numbers in had.items():
+        wanted = target.get(topic)
+        if wanted is None or wanted.isdisjoint(numbers):
+            rest[topic] = numbers
+        elif wanted >= numbers:
+            kept[topic] = numbers
+        else:
+            kept[topic], rest[topic] = numbers & wanted, numbers - wanted
+    return kept, rest
+
+
 def both(one: Assignment, other: Assignment) -> Assignment:
     """The partitions of both."""
     if not one or not other:

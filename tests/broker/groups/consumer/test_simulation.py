@@ -57,7 +57,7 @@ def begin_again_without_a_new_target(patch: Any) -> None:
 
 
 def revoke_everything(patch: Any) -> None:
-    patch.setattr(group_module, "_split", lambda had, target: (NOTHING, had))
+    patch.setattr(group_module, "split", lambda had, target: (NOTHING, had))
 
 
 @pytest.mark.parametrize(
