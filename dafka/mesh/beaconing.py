@@ -74,6 +74,7 @@ class Beaconing:
             port,
             interval=options.beacon_interval,
             timeout=options.beacon_timeout,
+            tells_reached=links.tells_reached,
         )
         self._pause = min(options.beacon_interval, 1.0) / 2
         self._out = Socket(hub.context, zmq.PUB, ready, options.high_water_mark)

@@ -32,7 +32,7 @@ class Links:
         """By the node that hears them."""
         self._subscriber = subscriber
         self._answers = answers
-        self._tells_reached = tells_reached
+        self.tells_reached = tells_reached
         self._fetching = False  # somebody here fetches: ``answers`` is connected
         self._peers: dict[str, bool] = {}  # and whether their answers are heard
         self._reached: dict[str, None] = {}  # those of them that were
@@ -66,7 +66,7 @@ class Links:
             return
         self._subscriber.connect(peer)
         self._peers[peer] = True
-        if not self._tells_reached:
+        if not self.tells_reached:
             self.reached(peer)
 
     def is_reached(self, peer: str) -> bool:

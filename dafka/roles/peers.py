@@ -30,7 +30,8 @@ class PeersRole:
     """The peers of one endpoint.
 
     ``host`` is empty where only the tower can tell; ``interval`` between beacons and ``timeout`` of silent
-    peers in seconds.
+    peers in seconds; ``tells_reached``: whether :meth:`reached` is called. If it is not, nobody counts as
+    unreached, nor as reached.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class PeersRole:
         *,
         interval: float = 1.0,
         timeout: float = 4.0,
+        tells_reached: bool = True,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.refused = 0
@@ -48,6 +50,7 @@ class PeersRole:
         self._beacon = NodeBeacon(address, host, port)
         self._interval = interval
         self._timeout = timeout
+        self._tells_reached = tells_reached
         self._limits = limits
         self._last_beacon = float("-inf")
         self._next_beacon = float("-inf")
@@ -155,7 +158,8 @@ class PeersRole:
         self._users[endpoint] = self._users.get(endpoint, 0) + 1
         if self._users[endpoint] > 1:
             return []
-        self._unreached[endpoint] = now
+        if self._tells_reached:
+            self._unreached[endpoint] = now
         self._left.pop(endpoint, None)
         return [Connect(endpoint)]
 
@@ -164,7 +168,7 @@ class PeersRole:
         if self._users[endpoint]:
             return []
         del self._users[endpoint]
-        if self._unreached.pop(endpoint, None) is None:
+        if self._unreached.pop(endpoint, None) is None and self._tells_reached:
             self._left[endpoint] = None
             if len(self._left) > self._limits.peers:
                 del self._left[next(iter(self._left))]

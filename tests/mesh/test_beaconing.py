@@ -23,6 +23,8 @@ PORT = 4321
 class Links:
     """What a node is connected to."""
 
+    tells_reached = True
+
     def __init__(self) -> None:
         self.peers: list[str] = []
         self.there: set[str] = set()

@@ -110,6 +110,21 @@ def test_so_many_as_were_reached_come_back_at_once_and_no_more():
     assert back == [2, 3, 4]
 
 
+def test_where_nobody_tells_whom_it_reaches_none_come_back_before_others():
+    role = peers(timeout=1.0, tells_reached=False, limits=Limits(newcomers=3, peers=100, unreached=2))
+    for number in range(10):
+        role.beacon(0.1 * number, numbered(number))
+    assert len(role.peers) == 10
+    role.beacon(3.0, OWN_ECHO)
+    role.tick(3.0)
+    role.beacon(4.5, OWN_ECHO)
+    role.tick(4.5)
+    assert role.peers == {}
+    for number in range(10):
+        role.beacon(5.0, numbered(number))
+    assert len(role.peers) == 3
+
+
 def test_an_endpoint_under_several_addresses_makes_room_as_one():
     role = peers(limits=Limits(unreached=1, unreached_least=0.0))
     role.beacon(0.5, PEER)
