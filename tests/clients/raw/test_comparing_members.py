@@ -68,9 +68,6 @@ def test_apache_kafka_answers_members_alike() -> None:
         theirs.prepare()
         ours.prepare()
         found = [
-            one
-            for seed in range(6)
-            for kind in ("consumer", "share")
-            for one in differences(kind, seed, 20, theirs, ours)
+            one for seed in range(6) for kind in KINDS for one in differences(kind, seed, 20, theirs, ours)
         ]
     assert not [str(one) for one in found if not is_known(one)]
