@@ -161,9 +161,11 @@ class Writer:
         """
         self._add(Other(done, values=values, check=check, behind=behind))
 
-    def put_and_wait(self, values: Mapping[tuple[str, str], object]) -> None:
-        """:meth:`put`, and wait as a green thread for the commit; raises what the log raised."""
-        _wait(lambda done: self.put(values, done))
+    def put_and_wait(
+        self, values: Mapping[tuple[str, str], object], check: Callable[[], None] | None = None
+    ) -> None:
+        """:meth:`put`, and wait as a green thread for the commit; raises what the log or ``check`` raised."""
+        _wait(lambda done: self.put(values, done, check))
 
     def trim(
         self, partition: LogPartition, done: Done, *, before_sequence: int = 0, before_offset: int = 0

@@ -88,7 +88,12 @@ class _Written:
         self.later: set[str] = set()  # members whose rows a green thread writes
         self.is_busy = False  # it does
         self.asked = self.done = 0  # how many writes were asked for, and how many of these are over
+        self.failures = 0
         self.changes = Changes()
+
+
+class _OutdatedError(LogError):
+    """Rows follow others that were not written: the disk would have parts of two states."""
 
 
 class _Change(NamedTuple):
@@ -136,6 +141,7 @@ class KeptMembers:
     def __init__(self, hub: Hub, log: Log, writer: Writer) -> None:
         self._hub = hub
         self._writer = writer
+        self._path = log.path
         self.formats: dict[GroupType, Format] = {}
         """How the rows of groups of each type are written and read."""
         self._table = log.table(MEMBERS, shapes.RowShape(_is_key, self._is_row))
@@ -232,17 +238,28 @@ class KeptMembers:
             known.changes.tell()
             self._forget_if_empty(name, known)
 
-        self._writer.put(rows, done)
+        self._writer.put(rows, done, self._check(known))
 
-    def _put_and_wait(self, known: _Written, rows: Rows) -> None:
-        self._writer.put_and_wait(rows)
+    def _put_and_wait(self, known: _Written, rows: Rows, check: Callable[[], None]) -> None:
+        self._writer.put_and_wait(rows, check)
         known.deleted.clear()
 
+    def _check(self, known: _Written) -> Callable[[], None]:
+        """A check that no write of the group has failed since now."""
+        failures = known.failures
+
+        def check() -> None:
+            if known.failures != failures:
+                raise _OutdatedError(self._path, "rows before these were not written")
+
+        return check
+
     def _failed(self, name: str, known: _Written, deleted: Iterable[str], error: Exception) -> None:
+        known.failures += not isinstance(error, _OutdatedError)
         known.group = None  # the next change has everything written, and again deleted
         known.rows = dict.fromkeys((*known.rows, *deleted), ())
         known.too_large.clear()
-        if not isinstance(error, LogClosedError):
+        if not isinstance(error, (LogClosedError, _OutdatedError)):
             log.warning(
                 "members of group %r were not written; after a restart they join again: %s", name, error
             )
@@ -251,17 +268,18 @@ class KeptMembers:
         """Write what is to be written later. As long as that is of several states of the group, its own row
         is not there: after a crash members join again, and do not go on with parts of two assignments."""
         pace = Pace()
+        rows: Rows
         try:
             while known.later:
                 ids, known.later, number = list(known.later), set(), known.asked
-                rows: Rows = {}
+                rows, check = {}, self._check(known)
                 for member_id in ids:
                     if known.group is None:
                         break
                     rows.update(self._made(name, known, self._change(known, member_id)))
                     if len(rows) >= KEPT_MEMBERS_IN_A_ROUND and known.group is not None:
                         rows.update(self._made(name, known, self._own_change(known, is_whole=False)))
-                        self._put_and_wait(known, rows)
+                        self._put_and_wait(known, rows, check)
                         rows = {}
                     pace.rest()
                 if known.group is not None:
@@ -269,7 +287,7 @@ class KeptMembers:
                 if known.later and known.group is not None:  # meanwhile
                     rows.update(self._made(name, known, self._own_change(known, is_whole=False)))
                 if rows:
-                    self._put_and_wait(known, rows)
+                    self._put_and_wait(known, rows, check)
                 known.done = max(known.done, number)
                 known.changes.tell()
         except LogError as error:

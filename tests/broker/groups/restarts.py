@@ -30,6 +30,8 @@ class Disk:
 
     # -- as a log, as its table, and as what writes it
 
+    path = "disk"
+
     def table(self, name: str, shape: Any) -> Disk:
         self.shape = shape
         return self
@@ -50,7 +52,7 @@ class Disk:
             if key.startswith(prefix):
                 yield key, row
 
-    def put(self, rows: Any, done: Any = lambda error: None) -> None:
+    def put(self, rows: Any, done: Any = lambda error: None, check: Any = None) -> None:
         for (_, key), row in rows.items():
             if row is None:
                 self.rows.pop(key, None)
@@ -58,7 +60,8 @@ class Disk:
                 self.rows[key] = json.dumps(row)
         done(None)
 
-    put_and_wait = put
+    def put_and_wait(self, rows: Any, check: Any = None) -> None:
+        self.put(rows)
 
     def again(self, make: Any) -> Any:
         """The group as a new process has it, None if no members of one were kept.

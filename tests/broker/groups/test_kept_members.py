@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import deque
 from typing import Any
@@ -17,7 +18,7 @@ from dafka.broker.groups import kept_members
 from dafka.broker.groups.generation import State
 from dafka.broker.groups.group import Group
 from dafka.broker.groups.kept_members import MEMBERS, WHOLE, key_of
-from dafka.broker.groups.kept_rows import CLASSIC
+from dafka.broker.groups.kept_rows import CLASSIC, SavedClassic, SavedGeneration, octets_row
 from dafka.broker.groups.restoring import restoring
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface.broker import JoinRequest
@@ -25,7 +26,7 @@ from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.groups import GroupType, LeavingMember
 from dafka.broker.interface.share import ShareHeartbeat
 from dafka.broker.interface.streams_groups import StreamsHeartbeat, Subtopology, Topology
-from dafka.log import LogWriteError
+from dafka.log import LogError, LogWriteError
 from dafka.testing import TestBroker
 
 HOST = "/192.0.2.1"
@@ -311,6 +312,81 @@ def test_a_member_whose_deletion_failed_is_deleted_with_the_next_change(life, mo
     assert [one.member_id for one in life.call("describe_consumer_groups", ["g"])["g"].members] == ["x"]
 
 
+class FailingDisk(Disk):
+    """Writes are committed one after the other, when :meth:`commit` says so."""
+
+    def __init__(self) -> None:
+        super().__init__({GroupType.CLASSIC: CLASSIC})
+        self.waiting: deque[Any] = deque()
+
+    def put(self, rows: Any, done: Any = lambda error: None, check: Any = lambda: None) -> None:
+        self.waiting.append((rows, done, check))
+
+    def commit(self, error: Exception | None = None) -> None:
+        rows, done, check = self.waiting.popleft()
+        try:
+            check()
+        except LogError as refused:
+            error = refused
+        if error is None:
+            super().put(rows)
+        done(error)
+
+
+class OfSomeAge:
+    """A group: the number of its state is in its own row, and in those of members that have changed then."""
+
+    type = GroupType.CLASSIC
+    occupied = True
+
+    def __init__(self, *names: str) -> None:
+        self.state = 0
+        self.members: dict[str, int] = {}
+        self.unsaved: set[str] = set()
+        self.change(*names)
+
+    def change(self, *names: str) -> None:
+        self.state += 1
+        self.members.update(dict.fromkeys(names, self.state))
+        self.unsaved.update(names)
+
+    def take_unsaved(self) -> set[str]:
+        unsaved, self.unsaved = self.unsaved, set()
+        return unsaved
+
+    def member_ids(self) -> Any:
+        return self.members
+
+    def saved_member(self, member_id: str) -> Any:
+        request = JoinRequest(member_id, 30.0, 60.0, "consumer", [("range", b"")], None, "c", HOST)
+        return SavedClassic(member_id, request, b"%d" % self.members[member_id])
+
+    def saved_whole(self) -> Any:
+        return SavedGeneration(2, self.state, "consumer", "range", "x", True)
+
+
+def test_what_follows_rows_that_were_not_written_is_not_written_before_these_are():
+    disk = FailingDisk()
+    group = OfSomeAge("x", "y")
+
+    def note(*names: str) -> None:
+        group.change(*names)
+        disk.members.note("g", group)
+
+    note()
+    disk.commit()
+    before = dict(disk.rows)
+    note("x")
+    note("y")  # before it is known that the one before fails
+    disk.commit(LogWriteError("disk", "no space"))
+    disk.commit()
+    assert disk.rows == before  # and not x of the first state beside y of the third
+    note("y")
+    disk.commit()
+    for name, state in group.members.items():
+        assert json.loads(disk.rows[key_of("g", name)])[-1] == octets_row(b"%d" % state)
+
+
 class SlowDisk(Disk):
     """Others run during each commit; the state behind it is kept."""
 
@@ -318,7 +394,7 @@ class SlowDisk(Disk):
         super().__init__({GroupType.CLASSIC: CLASSIC})
         self.states: list[dict[str, str]] = []
 
-    def put_and_wait(self, rows: Any) -> None:
+    def put_and_wait(self, rows: Any, check: Any = None) -> None:
         self.put(rows)
         self.states.append(dict(self.rows))
         gevent.sleep(0)
