@@ -25,7 +25,6 @@ from dafka.broker.server.answers.naming import (
     as_asked,
     as_named,
     by_topic,
-    in_one,
     in_two,
     not_there,
     topic_names,
@@ -259,6 +258,10 @@ def offset_delete(broker: BrokerInterface, request: Any, context: Context) -> An
                     for number, error in partitions
                 ],
             )
-            for name, partitions in (in_one(as_asked(asked, errors)).items() if wanted else ())
+            for name, partitions in in_two(
+                as_asked(asked, errors),
+                lambda error: error is UnknownTopicOrPartitionError,
+                not_there(broker, {name for name, numbers in asked if not numbers}),
+            )
         ],
     )

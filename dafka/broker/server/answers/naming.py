@@ -86,14 +86,6 @@ def as_asked(
         yield topic, [(number, answers[topic, number]) for number in some]
 
 
-def in_one(topics: Iterable[tuple[str, list[T]]]) -> dict[str, list[T]]:
-    """Topics with all their partitions, also of those that are named again."""
-    merged: dict[str, list[T]] = {}
-    for name, partitions in topics:
-        merged.setdefault(name, []).extend(partitions)
-    return merged
-
-
 def in_two(
     asked: Iterable[tuple[K, list[tuple[int, T]]]], is_unknown: Callable[[T], bool], gone: Collection[K] = ()
 ) -> list[tuple[K, list[tuple[int, T]]]]:

@@ -200,14 +200,19 @@ def test_a_fetch_at_no_level_loses_nothing_of_a_session(wire: WireClient) -> Non
     assert topic.partitions[0].records
 
 
-def test_offsets_that_are_deleted_twice_are_answered_twice_in_one_topic(
-    wire: WireClient, client: Client
-) -> None:
+def test_offsets_that_are_deleted_twice_are_answered_twice(wire: WireClient, client: Client) -> None:
     topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
     one = topic(name="no", partitions=[topic.OffsetDeleteRequestPartition(partition_index=9)])
     client.call("commit_offsets", "g", {("topic", 0): CommittedOffset(1)})
-    (answered,) = wire.ask(OffsetDeleteRequest(group_id="g", topics=[one, one]), 0).topics
-    assert [(each.partition_index, each.error_code) for each in answered.partitions] == [(9, 3)] * 2
+    there = topic(name="topic", partitions=[topic.OffsetDeleteRequestPartition(partition_index=1)])
+
+    def deleted(*topics: Any) -> list[tuple[str, list[tuple[int, int]]]]:
+        found = wire.ask(OffsetDeleteRequest(group_id="g", topics=list(topics)), 0).topics
+        return [(each.name, [(p.partition_index, p.error_code) for p in each.partitions]) for each in found]
+
+    assert deleted(one, one) == [("no", [(9, 3)] * 2)]
+    assert deleted(there, there) == [("topic", [(1, 0)])] * 2
+    assert deleted(there, one, there) == [("no", [(9, 3)]), ("topic", [(1, 0)] * 2)]
 
 
 def test_offsets_of_a_transaction_for_what_is_not_there_are_in_one_topic(wire: WireClient) -> None:
