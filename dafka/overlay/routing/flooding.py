@@ -72,7 +72,8 @@ class Flooding:
         self._ended = time  # when the last of its links did
         self._contradicted = -1  # when somebody was wrong about that: words from before do not count
         self._unsettled: dict[bytes, None] = {}  # peers that something has changed about
-        self._filter_octets = 0  # of all peers
+        self._filter_octets = 0  # of all peers that are not lost
+        self._lost_leaves = 0  # in the lists of those that are
 
     @property
     def neighbours(self) -> list[bytes]:
@@ -198,22 +199,21 @@ class Flooding:
     def _adopt(self, peer: bytes, known: KnownPeer, word: Subscription) -> list[Output]:
         """Take the filter and the leaves of a peer: nothing, if that would be too much in all."""
         filter, leaves = reduced(word.filter), word.leaves
-        self._filter_octets -= self._octets_of(peer, known)
+        self._filter_octets -= known.octets
         octets = sum(map(len, filter)) + sum(leaf.octets for leaf in leaves)
         if self._filter_octets + octets > ALL_FILTER_OCTETS:
             self.discarded["too-much-filter"] += 1
             filter, leaves = (), ()
-        if self.leaves.listed - self.leaves.listed_by(peer) + len(leaves) > MOST_ALL_LEAVES:
+        listed = self.leaves.listed - self._lost_leaves - self.leaves.listed_by(peer)
+        if listed + len(leaves) > MOST_ALL_LEAVES:
             self.discarded["too-many-leaves"] += 1
             leaves = ()
         self.demand.replace(known.filter, filter)
         known.time, known.filter, known.leaves, known.word = word.time, filter, leaves, None
         outputs = self.leaves.put(peer, leaves)
-        self._filter_octets += self._octets_of(peer, known)
+        known.octets = sum(map(len, filter)) + self.leaves.octets_of(peer)
+        self._filter_octets += known.octets
         return outputs
-
-    def _octets_of(self, peer: bytes, known: KnownPeer) -> int:
-        return sum(map(len, known.filter)) + self.leaves.octets_of(peer)
 
     def _revoke(self, word: Revocation, source: bytes | None) -> list[Output]:
         lost = self.table.revoke(*word)
@@ -260,6 +260,12 @@ class Flooding:
     def _lost(self, peers: list[bytes]) -> list[Output]:
         """Paths to these peers are gone."""
         self.changes += 1
+        for peer in peers:
+            known = self.table.peers.get(peer)
+            if known is not None and not (known.paths or known.is_lost):  # its room is free at once
+                known.is_lost = True
+                self._filter_octets -= known.octets
+                self._lost_leaves += self.leaves.listed_by(peer)
         self._unsettled.update(dict.fromkeys(peers))
         if len(peers) > 1:
             return self.go_on()
@@ -279,7 +285,7 @@ class Flooding:
             withdrawal = encode_routed(Withdrawal(peer))
             outputs += [Tell(neighbour, withdrawal) for neighbour in told]
         del self.table.peers[peer]
-        self._filter_octets -= self._octets_of(peer, known)
+        self._lost_leaves -= self.leaves.listed_by(peer)
         self.demand.replace(known.filter, ())
         if known.leaves:
             outputs += self.leaves.put(peer, ())

@@ -34,12 +34,16 @@ class Word(NamedTuple):
 class KnownPeer:
     """``time`` is when the peer set its filter and listed its leaves, by its own logical clock."""
 
-    __slots__ = ("filter", "leaves", "paths", "ranked", "time", "told", "word")
+    __slots__ = ("filter", "is_lost", "leaves", "octets", "paths", "ranked", "time", "told", "word")
 
     def __init__(self, time: int, filter: Filter) -> None:
         self.time = time
         self.filter = filter
         self.leaves: tuple[Leaf, ...] = ()
+        self.octets = 0
+        """The memory of the filter and the leaves."""
+        self.is_lost = False
+        """There was a path, and there is none any more: it is about to be forgotten."""
         self.paths: dict[bytes, Path] = {}  # by first hop
         self.ranked: list[Path] = []
         """Shortest first; of two that are as long, the order of their ids decides."""

@@ -167,3 +167,26 @@ def test_a_leaf_behind_a_lost_peer_is_reached_over_the_other_that_lists_it(town)
     go_on(town)
     assert town["A"].fan_out(b"/leaf") == 1
     assert [one.neighbour for one in town["A"].publish(b"/leaf", b"payload")] == [B]
+
+
+def test_lost_peers_take_no_room_for_leaves_and_filters(town, monkeypatch):
+    leaves = [Leaf(identity(f"leaf{number}"), (b"/leaf",)) for number in range(len(MANY))]
+    for peer, leaf in zip(MANY, leaves, strict=True):
+        hear(town, "A", "S", Subscription((peer, S), (6, 50), 8, (b"/t",), (leaf,)))
+    go_on(town)
+    a = town["A"].flooding
+    octets = a._filter_octets
+    monkeypatch.setattr(flooding, "MOST_ALL_LEAVES", len(MANY))
+    monkeypatch.setattr(flooding, "ALL_FILTER_OCTETS", octets)
+    town.carry("A", town["A"].link_down(S))
+    for number, leaf in enumerate(leaves):
+        hear(town, "A", "B", Subscription((identity(f"f{number}"), B), (5, 50), 7, (b"/f",), (leaf,)))
+    go_on(town)
+    assert sorted(a.leaves) == sorted(leaf.id for leaf in leaves)
+    assert not a.discarded
+    assert a._filter_octets == octets
+    hear(town, "A", "B", Subscription((C, B), (5, 50), 7, (b"/f",), (Leaf(identity("more"), ()),)))
+    assert set(a.discarded) == {"too-much-filter"}
+    town.carry("A", town["A"].link_down(B))
+    go_on(town)
+    assert a._filter_octets == a.leaves.listed == len(a.demand) == 0
