@@ -232,6 +232,7 @@ class Difference(NamedTuple):
 
 KNOWN = (
     # A kind of group, a step, where the answers differ, and the reason
+    ("streams", "streams_beat", ".active_tasks: None here ", "with an older epoch tasks are told again"),
     (
         "share",
         "share_offsets",
