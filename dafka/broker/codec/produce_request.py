@@ -26,6 +26,7 @@ from dafka.broker.codec.reader import (
     skip_tags,
 )
 from dafka.broker.interface.broker import TopicPartition
+from dafka.hub.limits import PACE_ITEMS
 from dafka.protocol.batch import HEADER_OCTETS, LENGTH_END
 
 API_KEY = 0
@@ -43,7 +44,7 @@ _INT32 = struct.Struct(">i")
 class ProduceRequest(NamedTuple):
     """A Produce request: topics, by name or id, with the batches of their partitions.
 
-    ``is_wide``: it has so many partitions that other green threads get turns while it is handled.
+    ``is_wide``: it has so many topics or partitions that other green threads get turns while it is handled.
     """
 
     transactional_id: str | None
@@ -77,7 +78,8 @@ def read_produce(data: memoryview, position: int, version: int, items: Items) ->
         topics.append((topic, partitions))
         if flexible:
             position = skip_tags(data, position, items)
-    return ProduceRequest(transactional_id, acks, topics, begun - items.left > INLINE_ITEMS)
+    is_wide = begun - items.left > INLINE_ITEMS or len(topics) >= PACE_ITEMS  # whose names are looked up
+    return ProduceRequest(transactional_id, acks, topics, is_wide)
 
 
 def _split(records: memoryview, items: Items) -> tuple[bytes, ...]:

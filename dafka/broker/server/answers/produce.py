@@ -6,8 +6,8 @@ of names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 from uuid import UUID
 
 from kafka.errors import (
@@ -51,11 +51,10 @@ def produce(
 
     names = topic_names(broker, (one for one, _ in paced(request.topics) if isinstance(one, UUID)))
     may_write: set[str] | None = None
-    whole: Produced | None = None
+    whole = _check_transaction(rights, request, paced)
     if rights is not None:
         topics = {names.get(one, "") if isinstance(one, UUID) else one for one, _ in paced(request.topics)}
         may_write = rights.allowed("Produce", Operation.WRITE, ResourceType.TOPIC, topics)
-        whole = _check_transaction(rights, request)
     if any(some and _is_corrupt(some[0]) for _, parts in request.topics for _, some in paced(parts)):
         whole = Produced(CorruptRecordError)
     batches: dict[tuple[str, int], Sequence[bytes]] = {}
@@ -75,8 +74,6 @@ def produce(
                 refused[topic, number] = Produced(UnknownTopicIdError)
             elif may_write is not None and name not in may_write:
                 refused[topic, number] = Produced(TopicAuthorizationFailedError)
-            elif request.transactional_id is None and any(map(_is_transactional, records)):
-                refused[topic, number] = Produced(TransactionalIdAuthorizationFailedError)
             elif len(records) > BATCHES_PER_PARTITION:
                 detail = f"{len(records)} batches for a partition; {BATCHES_PER_PARTITION} are the most"
                 refused[topic, number] = Produced(InvalidRecordError, detail=detail)
@@ -108,21 +105,23 @@ def _writes(version: int) -> Writes:
     return Writes.ABORTABLE if version >= ABORTABLE else Writes.ANNOUNCED
 
 
-def _check_transaction(rights: Rights, request: ProduceRequest) -> Produced | None:
+def _check_transaction(
+    rights: Rights | None, request: ProduceRequest, paced: Callable[[Any], Iterable[Any]]
+) -> Produced | None:
     """The error for every partition if a batch is of a transaction in which the client may not write.
 
     Without a transactional id there is none in which it may.
     """
     name = request.transactional_id
-    if name is not None and rights.may(
-        "Produce", Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name, quiet=True
+    if name is not None and (
+        rights is None
+        or rights.may("Produce", Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name, quiet=True)
     ):
         return None
-    pace = Pace()
     for _, partitions in request.topics:
-        for _, records in pace.over(partitions):
+        for _, records in paced(partitions):
             if any(map(_is_transactional, records)):
-                if name is not None:  # now it counts
+                if name is not None and rights is not None:  # now it counts
                     rights.may("Produce", Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
                 return Produced(TransactionalIdAuthorizationFailedError)
     return None

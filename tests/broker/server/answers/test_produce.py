@@ -14,6 +14,7 @@ from kafka.errors import (
     InvalidRecordError,
     InvalidRequiredAcksError,
     MessageSizeTooLargeError,
+    TransactionalIdAuthorizationFailedError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
@@ -24,6 +25,8 @@ from timing import until
 from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface.broker import TopicSpec
+from dafka.hub import limits
+from dafka.protocol.batch import with_producer
 from dafka.protocol.batch_writer import encode_batch
 
 NEWEST_BY_NAME = 12
@@ -255,3 +258,36 @@ def test_a_partition_keeps_its_order_when_recompression_ends(
     for request, correlation in zip([*large, small], [*sent, last], strict=True):
         assert partition(wire.receive(request, NEWEST_BY_NAME, correlation)).error_code == 0
     assert [value[:4] for value in client.values("packed")][-1] == b"last"
+
+
+def test_a_batch_of_a_transaction_without_an_id_has_all_of_the_request_refused(
+    client: Client, wire: WireClient
+):
+    """As in Kafka, which asks first whether the client may write in a transaction, of whatever topic."""
+    client.create("topic")
+    transactional = with_producer(batch(b"a"), 7, 0, 0, transactional=True)
+    response = wire.ask(produce("topic", batch(b"b"), transactional), 9)
+    refused = TransactionalIdAuthorizationFailedError.errno
+    assert [partition(response, index).error_code for index in (0, 1)] == [refused, refused]
+    assert client.values("topic") == []
+
+
+@pytest.mark.parametrize("topics", [limits.PACE_ITEMS, 150])
+def test_a_request_of_many_topics_is_not_overtaken_by_the_next_one(
+    client: Client, wire: WireClient, monkeypatch: pytest.MonkeyPatch, topics: int
+):
+    names = [f"t{number}" for number in range(topics)]
+    for name in names:
+        client.create(name)
+    known = client.call("metadata", names).topics
+
+    def of(names: list[str], value: bytes) -> Any:
+        parts = [produce("", batch(value), topic_id=known[name].topic_id).topic_data[0] for name in names]
+        return produce("", topic_data=parts)
+
+    monkeypatch.setattr(limits, "PACE_SECONDS", -1.0)  # whoever may pause does
+    requests = [of(names, b"first"), of(names[:1], b"second")]
+    sent = [wire.send(request, 13) for request in requests]
+    for request, number in zip(requests, sent, strict=True):
+        assert partition(wire.receive(request, 13, number)).error_code == 0
+    assert client.values("t0") == [b"first", b"second"]
