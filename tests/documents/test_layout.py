@@ -191,6 +191,14 @@ def test_files_are_short_or_have_a_reason():
     assert long == LONG.keys()
 
 
+def test_names_of_tests_begin_with_their_subject():
+    """A test is named by a statement: test_a_late_member_is_fenced, not test_who_is_late_is_fenced."""
+    words = "what|who|whose|whoever|whatever|where|that|of|none"
+    clause = re.compile(rf"^ *def (test_(?:{words})_\w+)", re.MULTILINE)
+    files = (ROOT / "tests").rglob("test_*.py")
+    assert [name for file in files for name in clause.findall(file.read_text())] == []
+
+
 def test_nothing_else_is_kept_at_the_top_level():
     """Tools leave folders behind, and a commit of everything takes them along."""
     kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)

@@ -93,7 +93,7 @@ def test_everything_else_is_connected_to_a_peer_once_it_is_reached(clock):
     assert lane.peers == []
 
 
-def test_whose_answers_are_heard_is_decided_before_it_is_reached(clock):
+def test_a_peer_may_be_distrusted_before_it_is_reached(clock):
     sockets = Sockets(tells_reached=True)
     for peer in (PEER, OTHER):
         sockets.links.connect(peer)

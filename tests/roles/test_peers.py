@@ -110,7 +110,7 @@ def test_so_many_as_were_reached_come_back_at_once_and_no_more():
     assert back == [2, 3, 4]
 
 
-def test_where_nobody_tells_whom_it_reaches_none_come_back_before_others():
+def test_a_transport_that_does_not_tell_whom_it_reaches_lets_none_come_back_first():
     role = peers(timeout=1.0, tells_reached=False, limits=Limits(newcomers=3, peers=100, unreached=2))
     for number in range(10):
         role.beacon(0.1 * number, numbered(number))

@@ -365,7 +365,7 @@ class OfSomeAge:
         return SavedGeneration(2, self.state, "consumer", "range", "x", True)
 
 
-def test_what_follows_rows_that_were_not_written_is_not_written_before_these_are():
+def test_later_rows_wait_for_rows_whose_writing_failed():
     disk = FailingDisk()
     group = OfSomeAge("x", "y")
 

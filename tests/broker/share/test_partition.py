@@ -169,7 +169,7 @@ def test_a_member_that_leaves_gives_everything_back() -> None:
     assert take(partition, "c", records=1) == [Acquired(0, 9, 2)]
 
 
-def test_of_a_member_with_very_many_runs_some_are_given_back_at_a_time(
+def test_runs_of_a_member_with_very_many_are_given_back_some_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(partition_module, "RELEASED_AT_ONCE", 3)

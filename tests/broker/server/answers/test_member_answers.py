@@ -86,7 +86,7 @@ def join(wire: WireClient, member: str = "", instance: str | None = None, versio
     return wire.ask(request, 9)
 
 
-def test_what_somebody_has_left_is_assigned_with_the_next_heartbeat(wire: WireClient, topic: UUID) -> None:
+def test_partitions_of_a_member_that_left_come_with_the_next_heartbeat(wire: WireClient, topic: UUID) -> None:
     epoch = beat(wire, "a").member_epoch
     beat(wire, "b")
     beat(wire, "b", -1)
