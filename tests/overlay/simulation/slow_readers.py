@@ -202,7 +202,9 @@ class SlowReaders:
             self.messages += len(self.read[node])
 
     def again(self) -> None:
-        """Everybody publishes on every topic, now that nothing is disturbed any more."""
+        """Everybody publishes on every topic, now that nothing is disturbed or dropped any more."""
+        if self.dropping is not None:
+            self.dropping.core.flow.overflow = "wait"
         self.read.clear()
         self.published.clear()
         self.cuts, self.dropping = 0, None
