@@ -13,6 +13,8 @@ from unittest.mock import patch
 
 from dafka.overlay import flow
 from dafka.overlay.values import decode, encode
+from dafka.overlay.wire.credit import CREDIT
+from dafka.overlay.wire.routed import DATA, ROUTED, Routed, decode_routed
 
 from .network import Connection, Network, Node, require
 from .scenario import BEGIN, TOPICS, build
@@ -22,7 +24,8 @@ CAPACITY = 5
 SECONDS = 4.0
 BURST = 3
 CALM = BEGIN + SECONDS + 30.0
-END = CALM + 10.0
+QUIET = 2.0  # nothing is longer under way, nor does a process stand still for longer
+LONGEST = 120.0  # until all have what was published at once: a few messages each way over each slow link
 
 Message = tuple[bytes, bytes, bytes]
 """Its publisher, topic and payload."""
@@ -51,6 +54,7 @@ class SlowReaders:
             self.dropping.core.flow.overflow = overflow
         self.cuts = 5 if seed % 4 == 1 else 0
         self.messages = 0  # that were read
+        self.moved = 0  # messages and credit that came one hop further
         self._under_way: Counter[Connection] = Counter()  # octets for nodes of libbroker
         self._is_held_back: set[Connection] = set()
         self._wrap()
@@ -75,6 +79,7 @@ class SlowReaders:
 
         def delivered(node: Node, publisher: bytes, topic: bytes, payload: bytes) -> None:
             deliver(node, publisher, topic, payload)
+            self.moved += 1
             payload = encode(decode(payload))  # without a mark
             if topic.startswith(node.prefixes):
                 message = network.publishers[payload].id, topic, payload
@@ -99,6 +104,7 @@ class SlowReaders:
 
         def heard(node: Node, connection: Connection, message: bytes) -> None:
             self.paused += connection.number in node.unread
+            self.moved += not connection.is_plain and _is_data_or_credit(message)
             hear(node, connection, message)
             if node.is_libbroker and connection.number in node.connections:
                 self._under_way[connection] -= 4 + len(message)
@@ -183,6 +189,14 @@ class SlowReaders:
             room = CAPACITY + links * heights * 2 * WINDOW // 128
             require(len(self.queues[node]) <= room, "a reader's queue")
 
+    def run_until_quiet(self) -> None:
+        """Until everything has arrived that will: no message or credit is under way for long on one link."""
+        latest, moved = self.network.now + LONGEST, -1
+        while self.moved != moved:
+            require(self.network.now < latest, "messages or credit without end")
+            moved = self.moved
+            self.network.run(self.network.now + QUIET)
+
     def check(self) -> None:
         """What was published while readers were slow has arrived, as far as it must."""
         for node in self.network.nodes:
@@ -195,11 +209,23 @@ class SlowReaders:
                     not any(node.core.is_blocked(topic) for topic in TOPICS), f"{node} is blocked for ever"
                 )
                 require(not node.unread, f"{node} never reads a connection again")
+                self._check_credit(node)
             for publisher in self.network.nodes:
                 if self._reaches(publisher, node):
                     for topic in TOPICS:
                         self._check_stream(publisher, topic, node)
             self.messages += len(self.read[node])
+
+    def _check_credit(self, node: Node) -> None:
+        """No credit is lost: a neighbour has given it all back, or will, when it is worth a message."""
+        nodes = {one.id: one for one in self.ours}
+        for (neighbour, height), outlet in node.core.flow._outlets.items():
+            if neighbour not in nodes:
+                continue
+            inlet = nodes[neighbour].core.flow._inlets.get((node.id, height))
+            left, owed = (WINDOW, 0) if inlet is None else (inlet.left, inlet.owed)
+            words = f"{node} has credit for {outlet.balance} octets, {nodes[neighbour]} gave it {left}"
+            require(outlet.balance == left == WINDOW - owed and 4 * owed < WINDOW, f"{words} and owes {owed}")
 
     def again(self) -> None:
         """Everybody publishes on every topic, now that nothing is disturbed or dropped any more."""
@@ -246,6 +272,13 @@ class SlowReaders:
         return self.dropping is publisher or self.dropping.id in best.hops[:-1]
 
 
+def _is_data_or_credit(message: bytes) -> bool:
+    if message[0] != ROUTED:
+        return message[0] == CREDIT
+    routed = decode_routed(message)
+    return isinstance(routed, Routed) and routed.kind == DATA
+
+
 def add_leaves(network: Network) -> None:
     """Nodes of libbroker, each connected with one node of ours."""
     chance = network.random
@@ -267,8 +300,9 @@ def simulate(seed: int) -> SlowReaders:
         network.run(BEGIN)
         readers = SlowReaders(seed, network)
         network.run(CALM)
+        readers.run_until_quiet()
         readers.check()
         readers.again()
-        network.run(END)
+        readers.run_until_quiet()
         readers.check()
     return readers
