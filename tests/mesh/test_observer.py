@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable
 
@@ -106,6 +107,8 @@ def test_it_knows_whether_a_tower_has_said_anything():
         while not observer.hears_tower:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-    with Observer([], tower=tower.addresses, high_water_mark=1001) as alone:
-        assert alone.poll(0.2) == []
-        assert not alone.hears_tower
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+        silent = [f"tcp://127.0.0.1:{listening.getsockname()[1]}" for listening in (one, two)]
+        with Observer([], tower=(silent[0], silent[1]), high_water_mark=1001) as alone:
+            assert alone.poll(0.2) == []
+            assert not alone.hears_tower
