@@ -27,10 +27,13 @@ import os
 import random
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
+from itertools import chain
+from pathlib import Path
 from time import process_time
+from typing import NamedTuple
 
 from disk_log import ADDRESS, TOPIC, folder
 from diskcache.core import MODE_BINARY
@@ -53,29 +56,25 @@ AT_ONCE = 500  # values that retention lets go at a time
 
 def make(path: str, values: int, size: int = VALUE, blocks: bool = True) -> None:
     """A log whose one partition has so many values, in its index; with the blocks that a log writes."""
-    with Log(path) as log:
-        log.write([(log.partition(TOPIC, ADDRESS), [_first()])])
-    with closing(sqlite3.connect(os.path.join(path, "cache.db"))) as rows, rows:
-        rows.execute("PRAGMA synchronous = OFF")
-        columns = "key, raw, store_time, access_time, size, mode, value"
-        insert = f"INSERT INTO Cache ({columns}) VALUES (?, 1, ?, 0, 0, 1, ?)"
-        rows.executemany(insert, ((key.pack(), time, b"") for key, time in _keys(values, size)))
-        if blocks:
-            rows.executemany(insert, _blocks(values, size))
+    chunks = ((key.pack(), time, b"") for key, time in _keys(values, size))
+    _insert(path, chain(chunks, _blocks(values, size) if blocks else ()))
 
 
 def make_blocks(path: str, values: int) -> None:
     """The same with small values, without the rows of those that are in blocks."""
+    count = values // BLOCK_CHUNKS - 1
+    tail = ((key.pack(), time, b"") for key, time in _keys(values, SMALL, count * BLOCK_CHUNKS))
+    _insert(path, chain(map(_block_without_chunks, range(count)), tail))
+
+
+def _insert(path: str, made: Iterable[tuple[bytes, float, bytes]]) -> None:
+    """Make a log with one record and these further rows: key, time and value."""
     with Log(path) as log:
         log.write([(log.partition(TOPIC, ADDRESS), [_first()])])
-    count = values // BLOCK_CHUNKS - 1
     with closing(sqlite3.connect(os.path.join(path, "cache.db"))) as rows, rows:
         rows.execute("PRAGMA synchronous = OFF")
         columns = "key, raw, store_time, access_time, size, mode, value"
-        insert = f"INSERT INTO Cache ({columns}) VALUES (?, 1, ?, 0, 0, 1, ?)"
-        rows.executemany(insert, (_block_without_chunks(number) for number in range(count)))
-        tail = _keys(values, SMALL, count * BLOCK_CHUNKS)
-        rows.executemany(insert, ((key.pack(), time, b"") for key, time in tail))
+        rows.executemany(f"INSERT INTO Cache ({columns}) VALUES (?, 1, ?, 0, 0, 1, ?)", made)
 
 
 def _block_without_chunks(number: int) -> tuple[bytes, float, bytes]:
@@ -133,14 +132,13 @@ def measure(values: int) -> tuple[float, float, float, float]:
     return opened, by_offset, by_time, deciding
 
 
-def measure_small(values: int) -> tuple[float, ...]:
-    """Seconds to open and octets of memory, with blocks and without."""
-    with_blocks = run(partial(open_once, values=values, blocks=True))
-    return with_blocks + run(partial(open_once, values=values, blocks=False))
+def measure_small(values: int, blocks: bool | None = True) -> tuple[float, float]:
+    """Seconds to open and octets of memory, with blocks, without, or with nothing else (None)."""
+    return run(partial(open_once, values=values, blocks=blocks))
 
 
 def open_once(*, values: int, blocks: bool | None) -> tuple[float, float]:
-    """``blocks`` None: there is nothing else."""
+    """As :func:`measure_small`, in this process."""
     import psutil
 
     with folder() as path:
@@ -184,7 +182,7 @@ def measure_files(values: int) -> tuple[float, ...]:
             with Log(path) as log:
                 log.space.tidy()
             if not note:
-                os.unlink(os.path.join(path, TIDY_NAME))
+                Path(path, TIDY_NAME).unlink(missing_ok=True)  # a small log has none
             began = process_time()
             log = Log(path)
             taken.append(process_time() - began)
@@ -197,36 +195,58 @@ def measure_files(values: int) -> tuple[float, ...]:
     return *taken, sum(steps), max(steps)
 
 
+class Table(NamedTuple):
+    """What an option prints: a row for each size in terabytes, of values of ``value`` octets."""
+
+    head: str
+    sizes: tuple[float, ...]
+    value: int
+    row: Callable[[int], str]
+
+
+def _large(values: int) -> str:
+    opened, *places = measure(values)
+    return f"{opened:>8.2f} s" + "".join(f"{1e6 * seconds:>8.1f} us" for seconds in places)
+
+
+def _small(values: int) -> str:
+    return "".join(map(_opened, (measure_small(values), measure_small(values, blocks=False))))
+
+
+def _only_blocks(values: int) -> str:
+    return _opened(measure_small(values, blocks=None))
+
+
+def _opened(measured: tuple[float, float]) -> str:
+    seconds, octets = measured
+    return f"{seconds:>8.2f} s {octets / 1e6:>7.0f} MB"
+
+
+def _files(values: int) -> str:
+    orderly, killed, swept, step = measure_files(values)
+    return f"{orderly:>8.2f} s {killed:>12.2f} s {swept:>9.2f} s {1000 * step:>6.1f} ms"
+
+
+OPENING = f"{'opening':>10} {'memory':>10}"
+TABLES = {
+    "": Table(
+        f"{'opening':>10} {'offset':>10} {'time':>10} {'retention':>10}", (0.01, 0.1, 1), VALUE, _large
+    ),
+    "--small": Table(f"{OPENING} {'without blocks':>21}", (0.01, 0.05), SMALL, _small),
+    "--blocks": Table(OPENING, (0.1, 1), SMALL, _only_blocks),
+    "--files": Table(
+        f"{'opening':>10} {'after a kill':>14} {'all files':>11} {'step':>9}", (0.01, 0.05), VALUE, _files
+    ),
+}
+
+
 def main() -> None:
-    if sys.argv[1:2] == ["--files"]:
-        print(f"{'TB':>6} {'files':>12} {'opening':>10} {'after a kill':>14} {'all files':>11} {'step':>9}")
-        for size in map(float, sys.argv[2:] or ("0.01", "0.05")):
-            values = int(size * 1e12 / VALUE)
-            orderly, killed, swept, step = measure_files(values)
-            row = f"{orderly:>8.2f} s {killed:>12.2f} s {swept:>9.2f} s {1000 * step:>6.1f} ms"
-            print(f"{size:>6g} {values:>12,} {row}", flush=True)
-        return
-    if sys.argv[1:2] == ["--blocks"]:
-        print(f"{'TB':>6} {'values':>12} {'opening':>10} {'memory':>10}")
-        for size in map(float, sys.argv[2:] or ("0.1", "1")):
-            values = int(size * 1e12 / SMALL)
-            opened, memory = run(partial(open_once, values=values, blocks=None))
-            print(f"{size:>6g} {values:>12,} {opened:>8.2f} s {memory / 1e6:>7.0f} MB", flush=True)
-        return
-    if sys.argv[1:2] == ["--small"]:
-        print(f"{'TB':>6} {'values':>12} {'opening':>10} {'memory':>10} {'without blocks':>21}")
-        for size in map(float, sys.argv[2:] or ("0.01", "0.05")):
-            values = int(size * 1e12 / SMALL)
-            opened, memory, plain, more = measure_small(values)
-            row = f"{opened:>8.2f} s {memory / 1e6:>7.0f} MB {plain:>8.2f} s {more / 1e6:>7.0f} MB"
-            print(f"{size:>6g} {values:>12,} {row}", flush=True)
-        return
-    print(f"{'TB':>6} {'values':>12} {'opening':>10} {'offset':>10} {'time':>10} {'retention':>10}")
-    for size in map(float, sys.argv[1:] or ("0.01", "0.1", "1")):
-        values = int(size * 1e12 / VALUE)
-        opened, *places = measure(values)
-        row = "".join(f"{1e6 * seconds:>8.1f} us" for seconds in places)
-        print(f"{size:>6g} {values:>12,} {opened:>8.2f} s{row}", flush=True)
+    sizes = sys.argv[1:]
+    table = TABLES[sizes.pop(0) if sizes and sizes[0] in TABLES else ""]
+    print(f"{'TB':>6} {'values':>12} {table.head}")
+    for size in map(float, sizes or table.sizes):
+        values = int(size * 1e12 / table.value)
+        print(f"{size:>6g} {values:>12,} {table.row(values)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -166,7 +166,9 @@ class KeptMembers:
         elif not ids:
             return
         ids = list(ids)
-        if known.is_busy or len(ids) > KEPT_MEMBERS_AT_ONCE or self._is_large(known, ids):
+        late = known.is_busy or len(ids) > KEPT_MEMBERS_AT_ONCE
+        changes = [] if late else [self._change(known, one) for one in ids]
+        if late or self._is_large(known, changes):
             known.asked += 1
             known.later.update(ids)
             if not known.is_busy:
@@ -174,7 +176,7 @@ class KeptMembers:
                 self._hub.spawn(self._write_in_pieces, name, known)
             return
         rows: Rows = {}
-        for change in [self._change(known, one) for one in ids]:
+        for change in changes:
             rows.update(self._row(name, known, change, _encoded(change)))
         own = self._own_change(known, is_whole=True)
         rows.update(self._row(name, known, own, _encoded(own)))
@@ -191,10 +193,10 @@ class KeptMembers:
             while known.done < asked:
                 known.changes.wait()
 
-    def _is_large(self, known: _Written, ids: Iterable[str]) -> bool:
+    def _is_large(self, known: _Written, changes: Iterable[_Change | None]) -> bool:
         """Whether the rows of these members, and the group's own, take long to be made."""
-        changes = [*(self._change(known, one) for one in ids), self._own_change(known, is_whole=True)]
-        return sum(change.items for change in changes if change is not None) > KEPT_ITEMS_AT_ONCE
+        all_changes = (*changes, self._own_change(known, is_whole=True))
+        return sum(change.items for change in all_changes if change is not None) > KEPT_ITEMS_AT_ONCE
 
     def _change(self, known: _Written, member_id: str) -> _Change | None:
         """The row that a member is to have, if it is not as it was written."""
