@@ -11,8 +11,8 @@ import argparse
 import base64
 import time
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
 from uuid import UUID
 
 from broker.server.client import WireClient
@@ -271,22 +271,34 @@ def main() -> int:
     parser.add_argument("--only", default="", help="APIs with this in their names")
     parser.add_argument("--verbose", action="store_true", help="all differences, not one of each kind")
     options = parser.parse_args()
-    kinds: Counter[str] = Counter()
     with running(APACHE) as apache, running(DAFKA) as dafka:
         theirs, ours = Broker(apache), Broker(dafka)
         theirs.prepare()
         ours.prepare()
-        for seed in range(options.first, options.first + options.seeds):
-            more = options.only, options.once
-            for one in differences(seed, options.length, theirs, ours, *more):
-                if is_known(one) and not options.verbose:
-                    continue
-                kinds[one.kind()] += 1
-                if options.verbose or kinds[one.kind()] == 1:
-                    print(one, flush=True)
+        more = options.only, options.once
+        found = (
+            one
+            for seed in range(options.first, options.first + options.seeds)
+            for one in differences(seed, options.length, theirs, ours, *more)
+            if options.verbose or not is_known(one)
+        )
+        return reported(found, options.seeds, all_of_them=options.verbose)
+
+
+class HasKind(Protocol):
+    def kind(self) -> str: ...
+
+
+def reported(found: Iterable[HasKind], seeds: int, *, all_of_them: bool) -> int:
+    """Print differences as they are found, or one of each kind, and how many there are; the exit status."""
+    kinds: Counter[str] = Counter()
+    for one in found:
+        kinds[one.kind()] += 1
+        if all_of_them or kinds[one.kind()] == 1:
+            print(one, flush=True)
     for kind, count in kinds.most_common():
         print(f"{count:5} {kind}")
-    print(f"{options.seeds} seeds, {kinds.total()} differences of {len(kinds)} kinds")
+    print(f"{seeds} seeds, {kinds.total()} differences of {len(kinds)} kinds")
     return 1 if kinds else 0
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -274,23 +273,18 @@ def main() -> int:
     parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {', '.join(KINDS)}")
     parser.add_argument("--verbose", action="store_true", help="all differences, not one of each kind")
     options = parser.parse_args()
-    found: Counter[str] = Counter()
     with running(APACHE, SETTINGS) as apache, running(DAFKA, HERE) as dafka:
         theirs, ours = Broker(apache), Broker(dafka)
         theirs.prepare()
         ours.prepare()
-        for seed in range(options.first, options.first + options.seeds):
-            for kind in options.kinds.split(","):
-                for one in differences(kind, seed, options.length, theirs, ours):
-                    if is_known(one) and not options.verbose:
-                        continue
-                    found[one.kind()] += 1
-                    if options.verbose or found[one.kind()] == 1:
-                        print(one, flush=True)
-    for name, count in found.most_common():
-        print(f"{count:5} {name}")
-    print(f"{options.seeds} seeds, {found.total()} differences of {len(found)} kinds")
-    return 1 if found else 0
+        found = (
+            one
+            for seed in range(options.first, options.first + options.seeds)
+            for kind in options.kinds.split(",")
+            for one in differences(kind, seed, options.length, theirs, ours)
+            if options.verbose or not is_known(one)
+        )
+        return comparing.reported(found, options.seeds, all_of_them=options.verbose)
 
 
 if __name__ == "__main__":

@@ -116,16 +116,22 @@ class GroupMembers:
             1,
         )
 
-    def _learn_consumer_beat(self, step: Step, known: Known, response: Any) -> None:
+    def _learn_epoch(self, step: Step, known: Known, response: Any) -> bool:
+        """What any heartbeat tells; whether it was answered to the member without an error."""
         if "member" in step.odd or "group" in step.odd:
-            return
+            return False
         if response.error_code in (25, 110):  # UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH
             known.epoch, known.owned = 0, {}
         if response.error_code:
-            return
+            return False
         known.epoch = max(response.member_epoch, 0)
         if not known.epoch:
             known.owned = {}
+        return True
+
+    def _learn_consumer_beat(self, step: Step, known: Known, response: Any) -> None:
+        if not self._learn_epoch(step, known, response):
+            return
         if "topics" in step.odd:
             known.topics = step.odd["topics"]
         if response.assignment is not None:

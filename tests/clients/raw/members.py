@@ -54,16 +54,7 @@ class Members(ShareMembers):
         )
 
     def _learn_streams_beat(self, step: Step, known: Known, response: Any) -> None:
-        if "member" in step.odd or "group" in step.odd:
-            return
-        if response.error_code in (25, 110):
-            known.epoch, known.owned = 0, {}
-        if response.error_code:
-            return
-        known.epoch = max(response.member_epoch, 0)
-        if not known.epoch:
-            known.owned = {}
-        if response.active_tasks is not None:
+        if self._learn_epoch(step, known, response) and response.active_tasks is not None:
             known.owned = {one.subtopology_id: sorted(one.partitions) for one in response.active_tasks}
 
     def _streams_describe(self, step: Step, known: Known) -> tuple[Any, int]:

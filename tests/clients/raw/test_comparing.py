@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from broker.server.client import encoded
 from clients.raw import comparing
-from clients.raw.comparing import Broker, differences, is_known
+from clients.raw.comparing import Broker, differences, is_known, reported
 from clients.raw.odd_requests import sequence
 from clients.servers import APACHE, DAFKA, running
 
@@ -66,3 +66,20 @@ def test_apache_kafka_answers_alike() -> None:
         ours.prepare()
         found = [one for seed in range(25) for one in differences(seed, 20, theirs, ours)]
     assert not [str(one) for one in found if not is_known(one)]
+
+
+def test_one_difference_of_each_kind_is_printed_and_all_are_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Found(str):
+        def kind(self) -> str:
+            return self[0]
+
+    found = [Found("a1"), Found("a2"), Found("b1")]
+    assert reported(found, 9, all_of_them=False) == 1
+    assert capsys.readouterr().out.split("\n") == [
+        *("a1", "b1", "    2 a", "    1 b", "9 seeds, 3 differences of 2 kinds", "")
+    ]
+    assert reported(found, 9, all_of_them=True) == 1
+    assert capsys.readouterr().out.startswith("a1\na2\nb1\n")
+    assert reported([], 9, all_of_them=False) == 0
