@@ -93,7 +93,8 @@ def test_a_chain_of_n_takes_n_minus_1_messages_for_a_filter():
     assert town.messages == {"Subscription": 9}
 
 
-@pytest.mark.parametrize("size", [5, 16])
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("size", [5, 16, 50])
 def test_a_full_mesh_of_n_takes_as_many_messages_as_the_guide_says(size):
     names = [f"N{number}" for number in range(size)]
     town = Town(**dict.fromkeys(names, ""))
