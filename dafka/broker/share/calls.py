@@ -329,7 +329,7 @@ class ShareCalls(ShareInterface):
             nothing = limits.max_bytes <= 0 or limits.max_records == 0
             found = {} if nothing else fetch.run(opened, wait and not answers)
             found = {**({} if nothing else session.take_owed(opened.values())), **found}
-            session.owed.update(answers)
+            session.owe(answers)
         finally:
             self._waiting.discard(fetch)
             session.fetches.discard(fetch)

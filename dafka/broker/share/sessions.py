@@ -45,6 +45,15 @@ class ShareSession:
         begin = epoch % len(places) if places and epoch > 0 else 0
         return places[begin:] + places[:begin]
 
+    def owe(self, places: Iterable[SharePlace]) -> None:
+        """Note that these are owed an answer, but for those that were forgotten meanwhile.
+
+        Waits as a green thread.
+        """
+        for place in Pace().over(places):
+            if place in self.places:
+                self.owed.add(place)
+
     def take_owed(self, places: Iterable[SharePlace]) -> dict[SharePlace, SharedRecords]:
         """Empty answers for those of the partitions that are owed one; waits as a green thread."""
         owed = [place for place in Pace().over(places) if place in self.owed] if self.owed else []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import gevent
 import kafka.errors as errors_
 import pytest
 from broker.clients import Client
@@ -14,9 +16,11 @@ from timing import until
 
 from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
+from dafka.broker.interface.share import ShareFetchLimits, SharePlace, ShareRequest
 from dafka.broker.share.delivery import Deliveries
 from dafka.broker.share.states import SHARE
 from dafka.commit.writer import Writer
+from dafka.hub import limits as hub_limits
 from dafka.hub.hub import get_hub
 
 GROUP = "queue"
@@ -161,3 +165,29 @@ def test_others_than_members_read_nothing_while_offsets_are_altered(client: Clie
         assert refused.error is errors_.UnknownTopicOrPartitionError
     stranger.session = 0
     assert acquired(stranger.fetch()) == [(0, 2, 2)]
+
+
+def test_a_session_keeps_nothing_of_partitions_that_a_later_request_forgets(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member = joined(client)
+    unknown = [(uuid.UUID(int=7), number) for number in range(1000)]
+    sessions = client.core._share_calls._sessions
+    bounds = ShareFetchLimits(0.0, 1, 1 << 20, 500, 500, False)
+
+    def fetch(epoch: int, added: list[SharePlace], forgotten: list[SharePlace]) -> Any:
+        request = ShareRequest(GROUP, member.member_id, epoch, {}, False)
+        return client.core.share_fetch(request, added, forgotten, bounds)
+
+    def overlapping() -> list[int]:
+        reading = gevent.spawn(fetch, 0, unknown, [])
+        while not any(session.fetches for session in sessions._sessions.values()):
+            gevent.sleep(0)
+        forgetting = gevent.spawn(fetch, 1, [], unknown)
+        return [len(green.get().partitions) for green in (reading, forgetting)]
+
+    monkeypatch.setattr(hub_limits, "PACE_SECONDS", 0.0)  # a pause after each 64 of them
+    assert get_hub().run(overlapping) == [1000, 0]
+    (session,) = sessions._sessions.values()
+    assert not session.places
+    assert not session.owed
