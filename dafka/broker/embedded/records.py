@@ -107,7 +107,7 @@ class RecordCalls(RecordInterface):
         request.left = 1  # until all is taken
         appends: Iterable[_Taken] = self._checked(batches, request, acks, wide)
         if writes is Writes.ADDING and transactional_id is not None:
-            appends = self._added(transactional_id, list(appends), request)
+            appends = self._added(transactional_id, list(appends), request, wide)
         self._take_all(appends, request, wide)
         if acks == 0:
             return {key: request.answers.get(key) or Produced(None) for key in batches}
@@ -145,9 +145,11 @@ class RecordCalls(RecordInterface):
                     continue
             request.answers[name, number] = outcome
 
-    def _added(self, transactional_id: str, appends: list[_Taken], request: Request) -> list[_Taken]:
+    def _added(
+        self, transactional_id: str, appends: list[_Taken], request: Request, wide: bool
+    ) -> list[_Taken]:
         """The appends whose partitions are part of the transaction by now, or which are refused later on."""
-        refused = self._first_writes.add(transactional_id, appends)
+        refused = self._first_writes.add(transactional_id, appends, wide)
         for partition, error in refused.items():
             detail = f"partition {partition.number} of {partition.topic.name!r} was not added"
             request.answer((partition.topic.name, partition.number), Produced(error, detail=detail))

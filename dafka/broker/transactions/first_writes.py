@@ -37,11 +37,14 @@ class FirstWrites:
         self._contents = contents
 
     def add(
-        self, transactional_id: str, appends: Iterable[tuple[Partition, PartitionAppend]]
+        self, transactional_id: str, appends: Iterable[tuple[Partition, PartitionAppend]], wide: bool
     ) -> dict[Partition, Error]:
-        """Add the partitions of transactional batches; the error of each that could not be added."""
+        """Add the partitions of transactional batches; the error of each that could not be added.
+
+        ``wide``: they are so many that others get turns before they stand in line, and may overtake them.
+        """
         wanted: dict[tuple[int, int], _Named] = {}
-        for partition, append in Pace().over(appends):
+        for partition, append in Pace().over(appends) if wide else appends:
             for header in append.headers:
                 if header.is_transactional:
                     producer = header.producer_id, header.producer_epoch

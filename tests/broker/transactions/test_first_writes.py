@@ -10,6 +10,7 @@ from broker.transactions.transactional import Producer, committed
 
 from dafka.broker.interface.broker import CommittedOffset
 from dafka.broker.interface.transactions import Writes
+from dafka.hub import limits as hub_limits
 from dafka.log import LogWriteError
 from dafka.protocol.batch import with_producer
 
@@ -62,6 +63,22 @@ def test_many_batches_in_a_row_keep_their_order_while_the_first_adds_the_partiti
     assert not client.core._transactions.contents.lines._lines
     producer.commit()
     assert committed(client) == [b"%d" % number for number in range(50)]
+
+
+def test_batches_of_many_partitions_are_not_overtaken_by_those_behind_them(client, producer, monkeypatch):
+    client.create("wide", 200)
+    monkeypatch.setattr(hub_limits, "PACE_SECONDS", 0.0)  # whoever may pause does
+
+    def send(sequence, numbers):
+        some = {("wide", number): [content(producer, b"%d" % sequence, sequence)] for number in numbers}
+        answers = client.core.produce(some, transactional_id="x", writes=Writes.ADDING)
+        return {one.error for one in answers.values()}
+
+    def all_at_once():
+        greens = [gevent.spawn(send, 0, range(200)), gevent.spawn(send, 1, [199])]
+        return [green.get() for green in greens]
+
+    assert client.connection.hub.run(all_at_once) == [{None}, {None}]
 
 
 def test_offsets_and_batches_of_the_same_producer_wait_for_each_other(client, producer):
