@@ -267,29 +267,11 @@ class KeptMembers:
             )
 
     def _write_in_pieces(self, name: str, known: _Written) -> None:
-        """Write what is to be written later. As long as that is of several states of the group, its own row
-        is not there: after a crash members join again, and do not go on with parts of two assignments."""
-        pace = Pace()
-        rows: Rows
+        """Write what is to be written later, until there is nothing more."""
         try:
             while known.later:
-                ids, known.later, number = list(known.later), set(), known.asked
-                rows, check = {}, self._check(known)
-                for member_id in ids:
-                    if known.group is None:
-                        break
-                    rows.update(self._made(name, known, self._change(known, member_id)))
-                    if len(rows) >= KEPT_MEMBERS_IN_A_ROUND and known.group is not None:
-                        rows.update(self._made(name, known, self._own_change(known, is_whole=False)))
-                        self._put_and_wait(known, rows, check)
-                        rows = {}
-                    pace.rest()
-                if known.group is not None:
-                    rows.update(self._made(name, known, self._own_change(known, is_whole=not known.later)))
-                if known.later and known.group is not None:  # meanwhile
-                    rows.update(self._made(name, known, self._own_change(known, is_whole=False)))
-                if rows:
-                    self._put_and_wait(known, rows, check)
+                number = known.asked
+                self._write_what_is_later(name, known)
                 known.done = max(known.done, number)
                 known.changes.tell()
         except LogError as error:
@@ -300,6 +282,42 @@ class KeptMembers:
             known.done = known.asked
             known.changes.tell()
             self._forget_if_empty(name, known)
+
+    def _write_what_is_later(self, name: str, known: _Written) -> None:
+        """Write the members that are to be written by now, in as many rounds as it takes.
+
+        As long as rows are of several states of the group, its own one is not there: after a crash members
+        join again, and do not go on with parts of two assignments.
+        """
+        ids, known.later, check = list(known.later), set(), self._check(known)
+        for rows, is_last in self._rounds(name, known, ids):
+            rows.update(self._own_row(name, known, is_last))
+            if rows:
+                self._put_and_wait(known, rows, check)
+
+    def _rounds(self, name: str, known: _Written, ids: Iterable[str]) -> Iterator[tuple[Rows, bool]]:
+        """The rows of each round, of those of these members that have changed; and whether it is the last."""
+        rows: Rows = {}
+        pace = Pace()
+        for member_id in ids:
+            if known.group is None:  # a write has failed: this one will be refused, too
+                break
+            rows.update(self._made(name, known, self._change(known, member_id)))
+            if len(rows) >= KEPT_MEMBERS_IN_A_ROUND:
+                yield rows, False
+                rows = {}
+            pace.rest()
+        yield rows, True
+
+    def _own_row(self, name: str, known: _Written, is_last: bool) -> Rows:
+        """The group's own row for a round; it is deleted unless all is of one state after this one."""
+        rows: Rows = {}
+        is_whole = is_last and not known.later
+        if known.group is not None:
+            rows.update(self._made(name, known, self._own_change(known, is_whole=is_whole)))
+        if is_whole and known.later and known.group is not None:  # something has changed meanwhile
+            rows.update(self._made(name, known, self._own_change(known, is_whole=False)))
+        return rows
 
     def _made(self, name: str, known: _Written, change: _Change | None) -> Rows:
         """The row of a change, made beside the hub if it is large; none if the group is another one then."""
