@@ -7,10 +7,11 @@ closed: no stray is counted there, or taken for the client that a test waits for
 
 from __future__ import annotations
 
-import random
 import socket
 
-FIRST, LAST = 20_000, 32_000  # below those that systems choose from: nobody is given one of these meanwhile
+from scripts.apache.ports import free_port
+
+__all__ = ["LOOPBACK", "free_port"]
 
 
 def _without_strays() -> str:
@@ -24,16 +25,3 @@ def _without_strays() -> str:
 
 
 LOOPBACK = _without_strays()
-_chance = random.SystemRandom()  # another one in each process, whatever a test's seed is
-
-
-def free_port() -> int:
-    """A port of loopback where nobody listens."""
-    while True:
-        port = _chance.randrange(FIRST, LAST)
-        with socket.socket() as tried:
-            try:
-                tried.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port

@@ -5,22 +5,21 @@ from __future__ import annotations
 import base64
 import ctypes
 import os
-import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
 from .jars import UnavailableError, classpath
+from .ports import free_port
 
 LEAST_JAVA = 17
 START_SECONDS = 120.0
@@ -85,7 +84,7 @@ class Node:
         self._classpath = classpath()
         self._java = [java(), *FLAGS, f"-Xmx{heap}", f"-Xms{heap}", *flags, "-cp", self._classpath]
         self._process: subprocess.Popen[bytes] | None = None
-        controller, *ports = _free_ports(2 + len(listeners))
+        controller, *ports = (free_port() for _ in range(2 + len(listeners)))
         self.listeners = {
             name: f"127.0.0.1:{port}" for name, port in zip(("PLAINTEXT", *listeners), ports, strict=True)
         }
@@ -214,13 +213,3 @@ def _end_with_parent() -> None:
     """Runs in the child: without it, a killed parent would leave the node running."""
     if _prctl is not None:
         _prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that no connection takes before Java does: systems give those from 32768 on to clients."""
-    ports: list[int] = []
-    while len(ports) < count:
-        port = random.randrange(20_000, 32_768)
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            ports.append(port)
-    return ports
