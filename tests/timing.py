@@ -4,28 +4,79 @@ from __future__ import annotations
 
 import functools
 import gc
+import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from contextlib import contextmanager, suppress
+from typing import IO, Any, TypeVar
 
 from dafka.hub.hub import get_hub
 
 T = TypeVar("T")
 Test = Callable[..., None]
 
+REST = 10.0  # seconds for the output of a process that has ended
 SECONDS = 120.0  # it only ends what never comes: a busy machine may stop a process for many seconds
 
 
-def until(condition: Callable[[], T], what: object = "", seconds: float = SECONDS) -> T:
-    """What ``condition()`` returns once it is true; a failure that says ``what`` if it does not become so."""
+def until(
+    condition: Callable[[], T],
+    what: object = "",
+    seconds: float = SECONDS,
+    *,
+    by: subprocess.Popen[Any] | None = None,
+) -> T:
+    """What ``condition()`` returns once it is true; a failure that says ``what`` if it does not become so.
+
+    A function ``what`` is called for what it then returns.
+
+    ``by`` is the process that is to bring it about: once it has ended, the failure comes at once, with the
+    process's output as far as it is in a pipe that nobody else reads.
+    """
     deadline = time.monotonic() + seconds
     while True:
+        has_ended = by is not None and by.poll() is not None
         outcome = condition()
         if outcome:
             return outcome
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what or condition}"
+        if by is not None and has_ended:
+            raise AssertionError(f"{_said(what) or condition}: {ending_of(by)}")
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {_said(what) or condition}"
         time.sleep(0.005)
+
+
+def _said(what: object) -> object:
+    return what() if callable(what) else what
+
+
+def ending_of(process: subprocess.Popen[Any]) -> str:
+    """How a process has ended, and what it has said that was not read."""
+    try:
+        status = f"the process has ended with status {process.wait(REST)}"
+    except subprocess.TimeoutExpired:
+        status = "the process goes on"
+    said: list[str] = []
+
+    def read() -> None:
+        for pipe in (process.stdout, process.stderr):
+            with suppress(OSError, ValueError):  # a test has closed it, or another thread reads it
+                rest = pipe.read() if pipe is not None else ""
+                said.append(rest if isinstance(rest, str) else rest.decode("utf-8", "backslashreplace"))
+
+    reading = threading.Thread(target=read, daemon=True)
+    reading.start()
+    reading.join(REST)  # it may go on, or processes that it has started keep its pipes open
+    return status + ("".join(f"\n{one}" for one in said if one) or ", without a word")
+
+
+def line_of(process: subprocess.Popen[Any], pipe: IO[T] | None, what: object = "a line") -> T:
+    """The next line from a pipe of a process; a failure that says how it has ended if there is none."""
+    assert pipe is not None
+    line = pipe.readline()
+    if not line:
+        raise AssertionError(f"{what}: {ending_of(process)}")
+    return line
 
 
 def takes_less(seconds: float, action: Callable[[], object], attempts: int = 8) -> bool:

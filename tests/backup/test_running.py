@@ -44,7 +44,7 @@ class Said:
     def __init__(self, program: subprocess.Popen[bytes]) -> None:
         self.newest: dict[str, Any] = {}
         self.lines = 0
-        self._output = program.stdout
+        self._program, self._output = program, program.stdout
         self._thread = Thread(target=self._read)
         self._thread.start()
 
@@ -61,7 +61,7 @@ class Said:
     def after(self, lines: int) -> dict[str, Any]:
         """What was said when so many more lines have come."""
         wanted = self.lines + lines
-        until(lambda: self.lines >= wanted, "the program says nothing")
+        until(lambda: self.lines >= wanted, "the program says nothing", by=self._program)
         return self.newest
 
 

@@ -14,6 +14,7 @@ from kafka.errors import KafkaTimeoutError
 from overlay.bridge import kafka
 from ports import free_port
 from security.certificates import Authority
+from timing import ending_of
 
 from compat.kafka import KafkaProducer
 from dafka import Broker
@@ -31,7 +32,7 @@ def started(process: subprocess.Popen[str]) -> str:
     assert process.stderr is not None
     line = process.stderr.readline()
     found = re.match(r"bridge: \S+ at (\S+),", line)
-    assert found, line + process.stderr.read()
+    assert found, line + ending_of(process)
     return found[1]
 
 
@@ -41,13 +42,13 @@ class Bridge:
     def __init__(self, opened: ExitStack, *arguments: str) -> None:
         self._opened = opened
         self._arguments = arguments
-        self.address = ANY
+        self.address = f"127.0.0.1:{free_port()}"
         self.start()
 
     def start(self) -> None:
         command = ("bridge", *self._arguments, "--listen", self.address)
         self.process = self._opened.enter_context(running(*command))
-        self.address = started(self.process)
+        assert started(self.process) == self.address
 
     def kill(self) -> None:
         self.process.kill()

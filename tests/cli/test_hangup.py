@@ -18,10 +18,14 @@ _LISTENS = re.compile(r"^broker: (\S+) in", re.MULTILINE)
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no SIGHUP here")
 
 
-def listening(log: Path) -> str:
+def listening(log: Path, process: subprocess.Popen[bytes]) -> str:
     """Where a broker listens, when its log says so."""
     found: list[str] = []
-    until(lambda: (log.exists() and found.extend(_LISTENS.findall(log.read_text()))) or found, "no broker")
+
+    def said() -> str:
+        return log.read_text() if log.exists() else ""
+
+    until(lambda: found.extend(_LISTENS.findall(said())) or found, said, by=process)
     return found[0]
 
 
@@ -44,9 +48,9 @@ def test_a_broker_ends_gracefully_when_its_terminal_is_closed(tmp_path: Path) ->
     command = [*shell, "broker", "-v", *LOOPBACK, "--data", str(tmp_path / "data")]
     terminal = PseudoTerminal(command)
     with terminal:
-        listening(log)
+        listening(log, terminal.process)
         os.kill(terminal.process.pid, signal.SIGHUP)  # from somebody else: it has its terminal
-        produce(listening(log), "topic", b"one")
+        produce(listening(log, terminal.process), "topic", b"one")
         terminal.close()
         assert terminal.process.wait(SECONDS) == 0
     assert "accepted records are committed" in log.read_text()
@@ -57,9 +61,9 @@ def test_a_broker_that_was_started_with_nohup_outlives_its_terminal(tmp_path: Pa
     shell = ["sh", "-c", f'exec nohup "$@" 2>{log} >{log}.output', "sh", *DAFKA]
     terminal = PseudoTerminal([*shell, "broker", *LOOPBACK, "--data", str(tmp_path / "data")])
     with terminal:
-        listening(log)
+        listening(log, terminal.process)
         terminal.close()
-        produce(listening(log), "topic", b"one")
+        produce(listening(log, terminal.process), "topic", b"one")
         with pytest.raises(subprocess.TimeoutExpired):
             terminal.process.wait(0.2)
         terminal.process.terminate()

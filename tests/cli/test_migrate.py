@@ -232,9 +232,9 @@ def test_it_follows_until_it_is_told_to_switch(
     fill(source, "orders", 1, 10)
     create(destination, "orders", 1)
     process = start(tmp_path, source, destination, "--follow")
-    until(lambda: end_offset(destination, "orders") == 10, "the first ten")
+    until(lambda: end_offset(destination, "orders") == 10, "the first ten", by=process)
     fill(source, "orders", 1, 20)
-    until(lambda: end_offset(destination, "orders") == 30, "what came later")
+    until(lambda: end_offset(destination, "orders") == 30, "what came later", by=process)
     if by == "SIGUSR1":
         process.send_signal(signal.SIGUSR1)
         out, error = process.communicate(timeout=SECONDS)
@@ -256,7 +256,7 @@ def test_it_goes_on_when_a_broker_was_away(tmp_path: Path, side: str) -> None:
         fill(ours, "orders", 1, 100)
         create(theirs, "orders", 1)
         process = start(tmp_path, ours, theirs, "--follow", "--verbose")
-        until(lambda: end_offset(theirs, "orders") == 100, "the first hundred")
+        until(lambda: end_offset(theirs, "orders") == 100, "the first hundred", by=process)
         away = source if side == "source" else destination
         away.stop()
         if side == "destination":
@@ -264,7 +264,7 @@ def test_it_goes_on_when_a_broker_was_away(tmp_path: Path, side: str) -> None:
         away.start()
         if side == "source":
             fill(ours, "orders", 1, 50)
-        until(lambda: process.poll() is not None or end_offset(theirs, "orders") == 150, "what came later")
+        until(lambda: end_offset(theirs, "orders") == 150, "what came later", by=process)
         out, error = process.communicate("\n", timeout=SECONDS)
         assert process.returncode == 0, error
         assert "verified orders: 150 records" in out
@@ -276,7 +276,7 @@ def test_interrupted_it_says_how_to_go_on(source: str, destination: str, tmp_pat
     fill(source, "orders", 1, 10)
     create(destination, "orders", 1)
     process = start(tmp_path, source, destination, "--follow")
-    until(lambda: end_offset(destination, "orders") == 10, "the first ten")
+    until(lambda: end_offset(destination, "orders") == 10, "the first ten", by=process)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=SECONDS)
     assert process.returncode == 130

@@ -1,4 +1,7 @@
-"""The console tools as processes, for the tests of this folder."""
+"""The console tools as processes, for the tests of this folder.
+
+If a test fails while one of them runs, pytest shows how it has ended and what it has said.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import click
 import forking
 from click.testing import CliRunner
 from kafka import KafkaProducer
+from timing import ending_of
 
 from dafka import Tower
 from dafka.cli import keys, main
@@ -42,6 +46,10 @@ def running(*arguments: str, **more: str) -> Iterator[subprocess.Popen[str]]:
     )
     try:
         yield process
+    except BaseException:
+        process.kill()
+        print(f"dafka {' '.join(arguments)}: {ending_of(process)}", file=sys.stderr)  # pytest shows it
+        raise
     finally:
         process.kill()
         process.communicate()
@@ -83,7 +91,7 @@ def address_of(process: subprocess.Popen[str]) -> str:
     while " WARNING dafka.broker.listening: " in line:  # it is not on loopback
         line = process.stderr.readline()
     found = re.match(r"broker: (\S+) in ", line)
-    assert found, line + process.stderr.read()
+    assert found, line + ending_of(process)
     return found[1]
 
 

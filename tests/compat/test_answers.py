@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import forking
 import kafka
 import pytest
+from timing import line_of
 
 import compat.kafka
 from compat.kafka import OffsetAndMetadata, OffsetSpec, TopicPartition
@@ -78,8 +79,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[str]:
     with forking.Popen(
         [sys.executable, "-W", "ignore", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
+        yield line_of(process, process.stdout, "its address").strip()
         process.communicate(timeout=200)
 
 

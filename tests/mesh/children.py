@@ -47,7 +47,16 @@ class Child:
 
     def until(self, condition: Callable[[list[str]], object]) -> None:
         """Wait until the lines printed so far satisfy a condition."""
-        until(lambda: condition(self.lines), f"last lines: {self.lines[-5:]}")
+
+        def has_come() -> object:
+            has_ended = self.process.poll() is not None
+            if has_ended:
+                self._reader.join(10)  # what it has said before
+            found = condition(self.lines)
+            assert found or not has_ended, f"ended with {self.process.returncode}: {self.lines[-5:]}"
+            return found
+
+        until(has_come, lambda: f"last lines: {self.lines[-5:]}")
 
     def says(self, word: str) -> str:
         """Wait for a line that begins with ``word``; the rest of the last such line."""

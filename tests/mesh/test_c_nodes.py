@@ -173,4 +173,12 @@ def _lines(begin: int, end: int) -> str:
 
 
 def _has(consumer: Node, count: int) -> Callable[[], bool]:
-    return lambda: len(consumer.lines) >= count
+    def has() -> bool:
+        has_ended = consumer.process.poll() is not None
+        if has_ended:
+            consumer._reader.join(10)  # what it has said before
+        found = len(consumer.lines) >= count
+        assert found or not has_ended, consumer.lines[-5:]
+        return found
+
+    return has

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import forking
+from ports import free_port
+from timing import line_of
 
 PROGRAM = Path(__file__).with_name("served.py")
 ROOT = Path(__file__).parents[2]
+ROLES = ("writer", "reader", "ack", "relay", "controller")
 
 
 class Server:
@@ -21,7 +24,7 @@ class Server:
     def __init__(self, folder: Path, **options: Any) -> None:
         self._folder = folder
         self._options = options
-        self.addresses: dict[str, str] = {}
+        self.addresses = {role: f"tcp://127.0.0.1:{free_port()}" for role in ROLES}
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Server:
@@ -43,8 +46,8 @@ class Server:
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert self._process.stdout is not None
-        self.addresses = json.loads(self._process.stdout.readline())
+        addresses = json.loads(line_of(self._process, self._process.stdout, "its addresses"))
+        assert addresses == self.addresses
 
     def kill(self) -> None:
         """SIGKILL."""

@@ -15,6 +15,7 @@ from broker.clients import MEGABYTE, Client, batch
 from broker.records.machine import Machine
 from broker.transactions.transactional import Producer, committed
 from kafka import TopicPartition
+from ports import free_port
 from timing import until
 
 from compat.kafka import KafkaConsumer
@@ -274,8 +275,8 @@ def librdkafka(servers: str) -> tuple[object, Callable[[], list[bytes]]]:
 
 @pytest.mark.parametrize("client_of", [kafka_python, librdkafka, in_this_process])
 def test_consumers_go_on_where_the_records_were_lost(machine: Machine, client_of) -> None:
-    with Broker(machine.path, listen="127.0.0.1:0") as broker:
-        servers = broker.bootstrap_servers
+    servers = f"127.0.0.1:{free_port()}"
+    with Broker(machine.path, listen=servers) as broker:
         Client(broker).create("t")
         for number in range(3):
             Client(broker).produce("t", b"%d" % number)

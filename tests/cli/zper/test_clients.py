@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 from cli.tools import run, running
+from timing import until
 
 from dafka.testing import TestBroker
-from dafka.testing.waiting import wait_until
 from dafka.zper import Writer, ZperOptions
 
 
@@ -36,7 +36,7 @@ def written(broker: TestBroker, *messages: list[bytes]) -> None:
 def test_produce_writes_each_line_as_a_message(broker: TestBroker, mode: str) -> None:
     done = zper(broker, "writer", "produce", "events", "--mode", mode, stdin="a\n\nlast")
     assert (done.returncode, done.stderr) == (0, "")
-    wait_until(lambda: broker.values("events") == [b"a", b"", b"last"])
+    until(lambda: broker.values("events") == [b"a", b"", b"last"])
 
 
 def test_produce_splits_lines_into_frames(broker: TestBroker) -> None:
@@ -55,7 +55,7 @@ def test_fetch_prints_what_there_is(broker: TestBroker) -> None:
     followed = zper(broker, "reader", "fetch", "events", "--follow", "--count", "3")
     assert followed.stdout == "a\nid\tb\nc\n"
     idle = ("--follow", "--idle", "0.1")  # a busy machine may not have read anything by then
-    wait_until(lambda: zper(broker, "reader", "fetch", "events", *idle).stdout == followed.stdout, 100.0)
+    until(lambda: zper(broker, "reader", "fetch", "events", *idle).stdout == followed.stdout)
 
 
 def test_fetch_from_a_position_that_does_not_exist_is_an_error(broker: TestBroker) -> None:
@@ -91,13 +91,13 @@ def test_relay_and_acks_print_what_is_written_from_then_on(broker: TestBroker) -
         def connected() -> bool:
             return broker.metrics()["zper_connections"] >= 2 and broker.metrics()["zper_streams"] >= 1
 
-        wait_until(connected, 100.0)
+        until(connected, by=relayed)
 
         def ended() -> bool:
             written(broker, [b"id", b"value"])
             return relayed.poll() is not None and acked.poll() is not None
 
-        wait_until(ended, 100.0)
+        until(ended)
         assert relayed.communicate()[0] == "id\tvalue\nid\tvalue\n"
         assert acked.communicate()[0].splitlines()[0].split("\t")[0::2] == ["events", "id"]
 
@@ -107,7 +107,7 @@ def test_nodes_prints_nodes_peers_and_topics(broker: TestBroker) -> None:
     (node,) = zper(broker, "controller", "nodes").stdout.splitlines()
     assert json.loads(node)["binds"] == dict(broker.zper.addresses)
     assert zper(broker, "controller", "nodes", "--peers").stdout == ""
-    listed = wait_until(lambda: zper(broker, "controller", "nodes", "--topics").stdout)
+    listed = until(lambda: zper(broker, "controller", "nodes", "--topics").stdout)
     assert json.loads(listed)["topic"] == "events"
     assert zper(broker, "controller", "nodes", "--topic", "events").stdout == listed
     assert zper(broker, "controller", "nodes", "--topics", "--peers").returncode == 2

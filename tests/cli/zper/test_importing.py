@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from cli.tools import run, running
+from timing import until
 from zper.takeover.folders import segments
 
 from dafka import Broker
 from dafka.protocol.raw import encode_messages
-from dafka.testing.waiting import wait_until
 from dafka.zper import Reader, ZperOptions
 
 WHOLE = encode_messages([[b"id", b"%d" % number] for number in range(100)])
@@ -51,7 +51,7 @@ def test_an_import_that_was_killed_goes_on(config: str, tmp_path: Path) -> None:
         return sum(path.stat().st_size for path in (tmp_path / "data").rglob("*") if path.is_file())
 
     with running("zper", "import", str(tmp_path / "java"), config) as process:
-        wait_until(lambda: process.poll() is not None or written() > 5_000_000, 100.0)
+        until(lambda: process.poll() is not None or written() > 5_000_000)
         process.kill()
     done = run("zper", "import", str(tmp_path / "java"), config)
     assert done.returncode == 0

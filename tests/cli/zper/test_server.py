@@ -19,7 +19,6 @@ from timing import until
 from compat.kafka import KafkaConsumer
 from dafka import Consumer, Tower
 from dafka.cli.zper import pid_file as pid_files
-from dafka.testing.waiting import wait_until
 from dafka.zper import Reader, Writer
 
 ROLES = ("writer", "reader", "ack", "relay", "controller")
@@ -147,7 +146,7 @@ def test_a_server_that_was_killed_can_be_started_again(server: Server) -> None:
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_run_serves_until_a_signal_and_says_where(server: Server, signum: int) -> None:
     with running("zper", "run", str(server.file)) as process:
-        wait_until(lambda: server.pid == process.pid, 100.0)
+        until(lambda: server.pid == process.pid, "it serves", by=process)
         process.send_signal(signum)
         _, said = process.communicate(timeout=200)
     assert process.returncode == 0
@@ -187,7 +186,7 @@ def test_a_dafka_node_reads_what_was_written(server: Server) -> None:
         assert server.do("start", "--sub", takes, "--pub", gives).returncode == 0
         with Writer("events", server.address("writer"), timeout=100) as writer:
             writer.send(b"id", b"value")
-        record = wait_until(lambda: consumer.poll(0.1), 100.0)[0]
+        record = until(lambda: consumer.poll(0.1))[0]
         assert (record.key, record.value) == (b"id", b"value")
         assert server.do("stop").returncode == 0
     assert "give both or none" in server.do("run", "--sub", takes).stderr

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from cli.pseudo_terminal import PseudoTerminal
 from cli.tools import DAFKA, LOOPBACK, address_of, produce, refused, running
+from ports import free_port
 
 QUIT = "\x03"  # Ctrl-C
 
@@ -68,8 +69,9 @@ def test_without_textual_it_says_what_to_install_and_what_works_all_the_same(
 
 def test_it_is_watched_while_a_broker_goes_away_and_comes_back(tmp_path: Path) -> None:
     data = ["--data", str(tmp_path / "data")]
-    with running("broker", *LOOPBACK, *data) as first:
-        address = address_of(first)
+    address = f"127.0.0.1:{free_port()}"
+    with running("broker", "--listen", address, *data) as first:
+        assert address_of(first) == address
         produce(address, "orders", b"one")
         command = [*DAFKA, "kafka", "top", "-b", address, "--interval", "0.1"]
         with PseudoTerminal(command) as terminal:
