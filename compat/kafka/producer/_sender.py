@@ -52,6 +52,7 @@ class Sender:
         self._metrics = metrics
         self._identity = identity
         self._acks = config["acks"]
+        self._in_flight = config["max_in_flight_requests_per_connection"]
         self._linger = config["linger_ms"] / 1000
         self._retries = config["retries"]
         self._retry_backoff = config["retry_backoff_ms"] / 1000
@@ -168,7 +169,7 @@ class Sender:
         return failure is None
 
     def _produce(self, work: dict[PartitionQueue, list[Batch]]) -> None:
-        options: dict[str, Any] = {"acks": self._acks}
+        options: dict[str, Any] = {"acks": self._acks, "in_flight": self._in_flight}
         if self._identity is not None:
             if not self._prepare(work, self._identity):
                 return

@@ -21,6 +21,7 @@ from dafka.broker.interface.records import (
     EARLIEST,
     LATEST,
     MAX_TIMESTAMP,
+    MOST_IN_FLIGHT,
     NO_EPOCH,
     NO_EPOCHS,
     EpochEnd,
@@ -95,6 +96,7 @@ class RecordCalls(RecordInterface):
         *,
         transactional_id: str | None = None,
         writes: Writes = Writes.ANNOUNCED,
+        in_flight: int = MOST_IN_FLIGHT,
     ) -> dict[TopicPartition, Produced]:
         began = time.monotonic()
         with self._entrance:  # in their order: one connection may have several under way

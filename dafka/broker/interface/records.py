@@ -20,6 +20,8 @@ MAX_TIMESTAMP = -3  # ... the first record with the largest timestamp of the par
 NO_OFFSET = -1
 NO_EPOCH = -1
 
+MOST_IN_FLIGHT = 5  # produce requests under way at once: of an idempotent producer Kafka remembers so many
+
 
 class RecordError(NamedTuple):
     """The error of one record of a refused batch. 0 is the first record that was refused."""
@@ -144,11 +146,14 @@ class RecordInterface(ABC):
         *,
         transactional_id: str | None = None,
         writes: Writes = Writes.ANNOUNCED,
+        in_flight: int = MOST_IN_FLIGHT,
     ) -> dict[TopicPartition, Produced]:
         """Append record batches (magic 2, with any base offset) and return after the commit.
 
         ``acks`` 0 returns when the batches are numbered; 1 and -1 mean the same here. The batches of one
         partition are appended together or not at all.
+
+        ``in_flight``: the most requests under way at once that a broker in another process may be sent.
 
         Batches of idempotent producers (with a producer id) are appended once: a repeated batch, also while
         the first is under way, gets the offset of the first. The partition of a transactional batch must

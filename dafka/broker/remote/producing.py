@@ -27,6 +27,7 @@ from dafka.broker.codec.produce_request import (
 from dafka.broker.codec.produce_response import decode_produce
 from dafka.broker.codec.responses import body_of
 from dafka.broker.interface.broker import Error, Produced, TopicPartition
+from dafka.broker.interface.records import MOST_IN_FLIGHT
 from dafka.broker.interface.transactions import Writes
 from dafka.broker.remote import limits
 from dafka.broker.remote.cluster import LOST, Cluster
@@ -58,7 +59,7 @@ class Producing:
 
     Of an idempotent producer the next ones are sent before the answer has come: behind a batch that is
     refused the broker takes no other one, for the sequence is wrong. That holds as soon as the broker knows
-    the producer, so each partition's first batch goes alone.
+    the producer, so each partition's first batch goes alone. ``in_flight``: the most requests under way.
     """
 
     def __init__(
@@ -67,11 +68,13 @@ class Producing:
         acks: int,
         transactional_id: str | None,
         writes: Writes = Writes.ANNOUNCED,
+        in_flight: int = MOST_IN_FLIGHT,
     ) -> None:
         self._cluster = cluster
         self._acks = acks
         self._transactional_id = transactional_id
         self._versions = _VERSIONS[writes]
+        self._in_flight = max(1, min(in_flight, limits.IN_FLIGHT))
 
     def run(self, batches: Mapping[TopicPartition, Sequence[bytes]]) -> dict[TopicPartition, Produced]:
         """Send and wait for the outcome."""
@@ -102,7 +105,7 @@ class Producing:
                     else:  # the order would be lost if the next ones were taken
                         refused[one] = outcome
             left = [one for one in left if one not in refused and len(taken[one]) < len(batches[one])]
-            ahead = limits.IN_FLIGHT if idempotent and not moved else 1
+            ahead = self._in_flight if idempotent and not moved else 1
         return {one: _merged(some, refused.get(one)) for one, some in taken.items()}
 
     def _send_all(

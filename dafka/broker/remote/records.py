@@ -14,6 +14,7 @@ from dafka.broker.interface.records import (
     EARLIEST,
     LATEST,
     MAX_TIMESTAMP,
+    MOST_IN_FLIGHT,
     NO_EPOCH,
     NO_EPOCHS,
     EpochEnd,
@@ -45,13 +46,14 @@ class RemoteRecords(RecordInterface):
         *,
         transactional_id: str | None = None,
         writes: Writes = Writes.ANNOUNCED,
+        in_flight: int = MOST_IN_FLIGHT,
     ) -> dict[TopicPartition, Produced]:
         """See the interface, and :mod:`dafka.broker.remote.remote` for what is repeated.
 
         Several batches for one partition are sent one after the other, up to the first that is refused;
         ``Produced.base_offsets`` says where those that were taken are.
         """
-        return Producing(self._cluster, acks, transactional_id, writes).run(batches)
+        return Producing(self._cluster, acks, transactional_id, writes, in_flight).run(batches)
 
     def fetch(
         self,

@@ -91,6 +91,16 @@ def test_batches_of_an_idempotent_producer_are_under_way_together_behind_the_fir
     assert broker.counts[PRODUCE] == 1 + limits.IN_FLIGHT
 
 
+@pytest.mark.parametrize("in_flight", [0, 1, 2, limits.IN_FLIGHT, 5])
+def test_no_more_requests_are_under_way_than_the_caller_allows(fake, remote_to, in_flight):
+    broker = fake.brokers[0]
+    answers = iter([(0, 10), (7, -1), *[(45, -1)] * limits.IN_FLIGHT])
+    broker.answers[PRODUCE] = lambda request: produced(request, *next(answers))
+    outcome = remote_to(fake.addresses).produce({("t", 0): of_a_producer(9)}, in_flight=in_flight)["t", 0]
+    assert (outcome.error, outcome.base_offsets) == (RequestTimedOutError, (10,))
+    assert broker.counts[PRODUCE] == 1 + min(max(in_flight, 1), limits.IN_FLIGHT)
+
+
 def test_a_batch_whose_leader_moves_while_others_are_under_way_behind_it_is_sent_again_first(fake, remote_to):
     broker = fake.brokers[0]
     refused = [(NOT_LEADER, -1), *[(45, -1)] * (limits.IN_FLIGHT - 1)]

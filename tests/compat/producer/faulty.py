@@ -17,12 +17,14 @@ class FaultyBroker:
         self._broker = producer._client._broker
         self.faults = faults
         self.calls = 0
+        self.options: dict[str, Any] = {}  # of the last call
         producer._client._broker = self
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._broker, name)
 
-    def produce(self, batches: Any, acks: int = -1) -> Any:
+    def produce(self, batches: Any, **options: Any) -> Any:
+        self.options = options
         self.calls += 1
         fault = self.faults.pop(0) if self.faults else None
         if isinstance(fault, type):
@@ -31,4 +33,4 @@ class FaultyBroker:
             return {partition: Produced(fault, detail="injected") for partition in batches}
         if fault is not None:
             gevent.sleep(fault)
-        return self._broker.produce(batches, acks=acks)
+        return self._broker.produce(batches, **options)

@@ -188,10 +188,10 @@ class RefusingBroker:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._broker, name)
 
-    def produce(self, batches: Any, acks: int = -1) -> Any:
+    def produce(self, batches: Any, **options: Any) -> Any:
         from dafka.broker.interface.broker import Produced
 
         self.calls += 1
         if self.calls > self._times:
-            return self._broker.produce(batches, acks=acks)
+            return self._broker.produce(batches, **options)
         return {partition: Produced(self._error) for partition in batches}

@@ -38,6 +38,14 @@ def test_a_passing_error_is_retried_and_the_order_stays(
     assert [int(next(consumer).value) for _ in range(100)] == list(range(100))
 
 
+def test_the_broker_is_told_how_many_requests_may_be_under_way(new_producer: Producers) -> None:
+    producer = new_producer(max_in_flight_requests_per_connection=1)
+    producer.partitions_for("t")
+    broker = FaultyBroker(producer, [])
+    producer.send("t", b"v").get(100)
+    assert broker.options["in_flight"] == 1
+
+
 def test_retries_are_counted(new_producer: Producers) -> None:
     producer = new_producer(retries=2, retry_backoff_ms=1)
     producer.partitions_for("t")
