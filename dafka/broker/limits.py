@@ -146,6 +146,10 @@ OTHERS_KEPT = 10_000
 SETTINGS_CHANGED = 1000
 """Settings of one resource that a request changes."""
 
+UNKNOWN_SETTINGS = 1000
+UNKNOWN_SETTINGS_OCTETS = 1 << 20
+"""Settings of the broker, or of all brokers, that nobody knows, and the octets of their names and values."""
+
 DELETED_RETENTION = 7 * 24 * 3600.0
 """Seconds that leaders of a deleted topic are remembered after a node of the mesh has mentioned them."""
 

@@ -119,6 +119,13 @@ def outcome(call: Callable[[Any], Any], client: Any) -> Any:
     return returned.to_dict() if hasattr(returned, "to_dict") else returned
 
 
+def without_ids(created: Any) -> Any:
+    """Each topic that is only looked at has an id that is made up."""
+    for topic in created["topics"]:
+        assert topic.pop("topic_id")
+    return created
+
+
 def without_times(quorum: Any) -> Any:
     """Without what says when it was asked for."""
     for topic in quorum["topics"]:
@@ -140,7 +147,7 @@ ADMIN_CALLS: dict[str, Callable[[Any], Any]] = {
     "describe_topics of none": lambda a: a.describe_topics(["nothing"]),
     "describe_topic_partitions": lambda a: a.describe_topic_partitions(["t"]),
     "describe_topic_partitions by pages": lambda a: a.describe_topic_partitions(["t"], 1),
-    "create_topics, validated": lambda a: a.create_topics(["new"], validate_only=True),
+    "create_topics, validated": lambda a: without_ids(a.create_topics(["new"], validate_only=True)),
     "create_topics again": lambda a: a.create_topics(["t"], raise_errors=False),
     "create_topics again, raised": lambda a: a.create_topics(["t"]),
     "create_topics, bad setting": lambda a: a.create_topics(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from kafka.errors import (
     InvalidConfigurationError,
@@ -14,9 +14,11 @@ from kafka.errors import (
     KafkaStorageError,
     OffsetOutOfRangeError,
     PolicyViolationError,
+    UnknownError,
     UnknownTopicOrPartitionError,
 )
 
+from dafka.broker.embedded import loggers
 from dafka.broker.embedded.cleaner import LogCleaner
 from dafka.broker.embedded.identity import NODE_ID
 from dafka.broker.embedded.lifecycle import Lifecycle
@@ -37,7 +39,7 @@ from dafka.broker.interface.groups import Error, TopicPartition
 from dafka.broker.interface.outcome import Outcome
 from dafka.broker.limits import SETTINGS_CHANGED
 from dafka.broker.positions.positions import Positions
-from dafka.broker.topics.config_table import ALL_BROKERS, ConfigTable, check_broker_configs, row_of
+from dafka.broker.topics.config_table import ALL_BROKERS, ConfigTable, row_of
 from dafka.broker.topics.configs import (
     KEYS,
     InvalidConfigError,
@@ -45,6 +47,12 @@ from dafka.broker.topics.configs import (
     check_configs,
     check_key,
     check_value,
+)
+from dafka.broker.topics.dynamic_configs import (
+    SettledConfigError,
+    check_broker_configs,
+    check_min_isr,
+    check_unknown,
 )
 from dafka.broker.topics.group_configs import check_all
 from dafka.broker.topics.kafka_configs import broker_keys, client_metrics_keys, group_keys
@@ -75,6 +83,7 @@ class AdminCalls(AdminInterface):
         log: Log,
         topics: TopicTable,
         configs: ConfigTable,
+        is_elr_on: Callable[[], bool],
         positions: Positions,
         log_cleaner: LogCleaner,
         lifecycle: Lifecycle,
@@ -83,6 +92,7 @@ class AdminCalls(AdminInterface):
         self._log = log
         self._topics = topics
         self._configs = configs
+        self._is_elr_on = is_elr_on
         self._positions = positions
         self._log_cleaner = log_cleaner
         self._lifecycle = lifecycle
@@ -98,8 +108,6 @@ class AdminCalls(AdminInterface):
         }
 
     def _describe_one(self, type_: int, name: str, names: Iterable[str] | None) -> DescribedConfigs:
-        if (type_, name) == (BROKER_LOGGER, str(NODE_ID)):
-            return DescribedConfigs(None, ())
         error, detail = self._resource_error(type_, name)
         if error is not None:
             return DescribedConfigs(error, (), detail)
@@ -108,6 +116,8 @@ class AdminCalls(AdminInterface):
             topic = self._topics.get(name)
             assert topic is not None
             entries = self._configs.of_topic(topic.configs)
+        elif type_ == BROKER_LOGGER:
+            entries = loggers.entries()
         elif type_ == ResourceType.BROKER:
             entries = self._configs.of_broker() if name else self._configs.of_all_brokers()
         else:
@@ -132,10 +142,12 @@ class AdminCalls(AdminInterface):
                 )
             except InvalidConfigError as error:
                 own = resource[0] in (ResourceType.TOPIC, ResourceType.GROUP)
-                own = own or (isinstance(error, _NoListError) and resource[0] != ResourceType.BROKER)
+                own = own or isinstance(error, _NoListError | SettledConfigError)
                 outcome = Outcome(InvalidConfigurationError if own else InvalidRequestError, str(error))
-            except _RequestError as error:
+            except (_RequestError, loggers.LoggerRequestError) as error:
                 outcome = Outcome(InvalidRequestError, str(error))
+            except loggers.LoggerError as error:
+                outcome = Outcome(InvalidConfigurationError, str(error))
             except _PolicyError as error:
                 outcome = Outcome(PolicyViolationError, str(error))
             except LogError as error:
@@ -143,7 +155,7 @@ class AdminCalls(AdminInterface):
                 outcome = Outcome(KafkaStorageError, str(error))
             answers[Resource(*resource)] = outcome
             if outcome.error is None and not validate_only:
-                log.info("settings of %s: %s", _named(*resource), _changes_in_words(some))
+                log.info("settings of %s: %s", _named(*resource), _changes_in_words(resource[0], some))
         if not validate_only:
             self._log_cleaner.configured()
         return answers
@@ -151,12 +163,14 @@ class AdminCalls(AdminInterface):
     def _alter_one(
         self, type_: int, name: str, changes: Sequence[ConfigChange], replace: bool, validate_only: bool
     ) -> Outcome:
-        _check_changes(changes)
+        _check_changes(changes, () if type_ == BROKER_LOGGER else _OPERATIONS)
         if (type_, name) == (ResourceType.TOPIC, ""):
             raise _RequestError("there are no settings of all topics")
         error, detail = self._resource_error(type_, name)
         if error is not None and error is not UnknownTopicOrPartitionError:
             return Outcome(error, detail)
+        if type_ == BROKER_LOGGER:
+            return _alter_loggers(changes, replace, validate_only)
         if type_ == ResourceType.TOPIC:
 
             def change(configs: Mapping[str, str]) -> dict[str, str]:
@@ -177,7 +191,11 @@ class AdminCalls(AdminInterface):
             before = {} if replace else own
             if type_ == ResourceType.BROKER:
                 changed = _changed(before, changes, broker_keys(), self._configs.of_broker(), "broker")
-                check_broker_configs({key: value for key, value in changed.items() if own.get(key) != value})
+                fresh = {key: value for key, value in changed.items() if own.get(key) != value}
+                check_broker_configs(fresh, all_brokers=not name)
+                check_unknown(changed)
+                if self._is_elr_on():
+                    check_min_isr(changed, [one.name for one in changes], all_brokers=not name)
                 self._check_default_policy(row, changed)
                 return changed
             entries = self._configs.of_other(type_, name)
@@ -233,11 +251,9 @@ class AdminCalls(AdminInterface):
             if 0 < len(name.encode()) <= NAME_OCTETS:
                 return None, ""
             return InvalidRequestError, f"a group or a subscription has a name of 1 to {NAME_OCTETS} octets"
-        if type_ == BROKER_LOGGER and name == str(NODE_ID):
-            return InvalidConfigurationError, "there are no loggers of this broker that could be set"
         if type_ not in (ResourceType.BROKER, BROKER_LOGGER):
             return InvalidRequestError, f"resources of type {type_} have no configuration here"
-        if name not in ("", str(NODE_ID)):
+        if name not in ("", str(NODE_ID)) or (type_ == BROKER_LOGGER and not name):
             return InvalidRequestError, f"there is no broker {name!r}; this one is {NODE_ID}"
         return None, ""
 
@@ -290,18 +306,37 @@ class AdminCalls(AdminInterface):
         return [LogDirectory(None, path, sizes, space.total, space.free)]
 
 
+def _alter_loggers(changes: Sequence[ConfigChange], replace: bool, validate_only: bool) -> Outcome:
+    if not _OPERATIONS.issuperset(one.operation for one in changes):
+        return Outcome(UnknownError)  # as in Kafka
+    if replace:
+        return Outcome(InvalidRequestError, "levels of loggers are changed one by one")
+    loggers.check(changes)
+    if not validate_only:
+        loggers.change(changes)
+    return Outcome(None)
+
+
 def _named(type_: int, name: str) -> str:
-    kind = ResourceType(type_).name.lower().replace("_", " ")
+    kind = "loggers of" if type_ == BROKER_LOGGER else ResourceType(type_).name.lower().replace("_", " ")
     return f"{kind} {name!r}" if name else f"every {kind}"
 
 
-def _changes_in_words(changes: Sequence[ConfigChange]) -> str:
+def _changes_in_words(type_: int, changes: Sequence[ConfigChange]) -> str:
+    """Without the values of settings that nobody knows: they may be secrets."""
+    known = broker_keys() if type_ == ResourceType.BROKER else None
     words = {ConfigOperation.DELETE: "is the default again", ConfigOperation.APPEND: "has more of"}
     words[ConfigOperation.SUBTRACT] = "has less of"
     return ", ".join(
-        f"{name} {words.get(ConfigOperation(operation), 'is')} {'' if value is None else value}".rstrip()
+        f"{name} {words.get(ConfigOperation(operation), 'is')} {_shown(known, name, value)}".rstrip()
         for name, operation, value in changes
     )
+
+
+def _shown(known: Mapping[str, Key] | None, name: str, value: str | None) -> str:
+    if value is None:
+        return ""
+    return value if known is None or name in known else "[hidden]"
 
 
 class _RequestError(Exception):
@@ -316,14 +351,15 @@ class _PolicyError(Exception):
     """The settings are valid, and what they ask for must not be done."""
 
 
-def _check_changes(changes: Sequence[ConfigChange]) -> None:
+def _check_changes(changes: Sequence[ConfigChange], operations: Collection[int]) -> None:
+    """``operations``: those that there are; empty: any."""
     if len(changes) > SETTINGS_CHANGED:
         raise _RequestError(f"{len(changes)} settings of one resource; {SETTINGS_CHANGED} are the most")
     for name, count in Counter(change.name for change in changes).items():
         if count > 1:
             raise _RequestError(f"{name} is there {count} times")
     for name, operation, value in changes:
-        if operation not in _OPERATIONS:
+        if operations and operation not in operations:
             raise _RequestError(f"{operation} is not an operation on a configuration ({name})")
         if value is None and operation != ConfigOperation.DELETE:
             raise _RequestError(f"{name} has no value")
@@ -343,7 +379,8 @@ def _changed(
             changed.pop(name, None)
             continue
         if operation == ConfigOperation.SET:
-            check_key(keys, name, whose)
+            if whose != "broker":
+                check_key(keys, name, whose)
             changed[name] = str(value)
         elif name in keys and keys[name].type == ConfigType.LIST:
             before = changed.get(name, entries[name].value)

@@ -128,12 +128,12 @@ class EmbeddedBroker(EmbeddedCalls):
                 "listeners": f"PLAINTEXT://{host}:{port}",
                 "log.dirs": self.log.path,
             }
-            self._configs = ConfigTable(self.log, self._writer, NODE_ID, static)
+            self._features = FeatureTable(hub, self.log, self._writer, NODE_ID)
+            self._configs = ConfigTable(self.log, self._writer, NODE_ID, static, self._features.is_elr_on)
             self.accounts = Accounts(hub, self.log, self._writer)
             acls = options.acls
             self.acls = None if acls is None else AclTable(hub, self.log, self._writer, acls)
             self.quotas = QuotaTable(hub, self.log, self._writer)
-            self._features = FeatureTable(hub, self.log, self._writer, NODE_ID)
             self._offsets = GroupOffsets(self.log, self._writer, self._topics, clock.time)
             times = GroupTimes(self.log, self._writer, clock.time)
             kept_members = KeptMembers(hub, self.log, self._writer)
@@ -290,6 +290,7 @@ class EmbeddedBroker(EmbeddedCalls):
                 self.log,
                 self._topics,
                 self._configs,
+                self._features.is_elr_on,
                 self._positions,
                 self._log_cleaner,
                 self._lifecycle,

@@ -24,6 +24,7 @@ from dafka.log.repeating import bounded_logger
 log = bounded_logger(__name__)
 
 FEATURES, EPOCH, LEVELS = "features", "epoch", "levels"
+ELR = "eligible.leader.replicas.version"
 
 
 class Supported(NamedTuple):
@@ -38,7 +39,7 @@ SUPPORTED: Mapping[str, Supported] = {
     "metadata.version": Supported(7, 30, 30),  # 3.3-IV3 to 4.3-IV0
     "kraft.version": Supported(0, 1, 0),
     "transaction.version": Supported(0, 2, 2),
-    "eligible.leader.replicas.version": Supported(0, 1, 1),
+    ELR: Supported(0, 1, 1),
     "group.version": Supported(0, 1, 1),
     "share.version": Supported(0, 1, 1),
     "streams.version": Supported(0, 1, 1),
@@ -74,6 +75,10 @@ class FeatureTable(FeatureInterface):
     def level(self, name: str) -> int:
         """The level of a feature; 0: it is off, or unknown."""
         return self._levels.get(name, 0)
+
+    def is_elr_on(self) -> bool:
+        """Whether there are eligible leader replicas."""
+        return self.level(ELR) > 0
 
     def check_on(self, name: str) -> None:
         """Raise UnsupportedVersionError for a feature whose level is 0."""

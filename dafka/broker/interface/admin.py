@@ -24,7 +24,7 @@ class ResourceType(IntEnum):
 
 
 BROKER_LOGGER = 8
-"""The type of Kafka's loggers of a broker, of which there are none here."""
+"""The type of the loggers of a broker, whose levels are not kept."""
 
 
 class Resource(NamedTuple):
@@ -43,6 +43,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
     CLIENT_METRICS = 7
     GROUP = 8
 

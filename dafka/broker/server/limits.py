@@ -8,11 +8,12 @@ REQUEST_MAX_BYTES = 100 * 1024 * 1024
 SMALL_REQUEST_MAX_BYTES = 8 * 1024 * 1024
 """The largest request of any other API: such a request is decoded in one piece."""
 
+CHANGES_PER_REQUEST = 10_000
+"""Topics, partitions and settings of theirs that a request creates, as in Kafka, whose controller writes no
+more of them at once."""
+
 INLINE_BYTES = 16 * 1024
 """Larger requests are decoded and answered in a thread outside of the hub, except record batches."""
-
-BATCHES_PER_PARTITION = 1000
-"""Record batches for one partition in a Produce request. Kafka accepts one."""
 
 RESPONSE_MAX_BYTES = 16 * 1024 * 1024
 """Batches in one Fetch response, whatever its ``max_bytes``; the first batch may exceed it."""

@@ -23,15 +23,14 @@ from dafka.broker.interface.admin import (
 from dafka.broker.limits import OTHERS_KEPT
 from dafka.broker.topics.configs import (
     BROKER_KEYS,
-    CLUSTER_WIDE,
     KEYS,
     OLDER_KEYS,
     InvalidConfigError,
     Key,
     TopicSettings,
-    check_value,
     read_settings,
 )
+from dafka.broker.topics.dynamic_configs import MIN_ISR, UNKNOWN
 from dafka.broker.topics.group_configs import within_bounds
 from dafka.broker.topics.kafka_configs import broker_keys, client_metrics_keys, group_keys
 from dafka.broker.topics.table import Topic
@@ -49,16 +48,27 @@ _SOURCES = (
 
 
 class ConfigTable:
-    """The configuration of the broker ``node_id``; ``static`` is what it was started with."""
+    """The configuration of the broker ``node_id``; ``static`` is what it was started with.
 
-    def __init__(self, log: Log, writer: Writer, node_id: int, static: Mapping[str, str]) -> None:
+    ``is_elr_on()``: whether all brokers have ``min.insync.replicas``, and no broker one of its own.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        writer: Writer,
+        node_id: int,
+        static: Mapping[str, str],
+        is_elr_on: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._writer = writer
+        self._is_elr_on = is_elr_on
         self._rows = (str(node_id), ALL_BROKERS)
         table = log.table(CONFIGS, shapes.rows(shapes.any_key, shapes.mapping_of(shapes.text)))
         self._changed: dict[str, dict[str, str]] = {row: dict(value) for row, value in table.items()}
         self._static = dict(static)
         self._version = 0
-        self._shared: tuple[int, dict[str, ConfigEntry]] | None = None
+        self._shared: tuple[tuple[int, bool], dict[str, ConfigEntry]] | None = None
         self._changing = BoundedSemaphore(1)
 
     @property
@@ -80,9 +90,10 @@ class ConfigTable:
 
     def of_topic(self, configs: Mapping[str, str]) -> dict[str, ConfigEntry]:
         """All settings of a topic that sets ``configs``; topics share the entries of what they do not set."""
-        if self._shared is None or self._shared[0] != self._version:
+        of = (self._version, self._is_elr_on())
+        if self._shared is None or self._shared[0] != of:
             names = sorted(KEYS.keys() - OLDER_KEYS)
-            self._shared = self._version, {name: self._topic_entry({}, name) for name in names}
+            self._shared = of, {name: self._topic_entry({}, name) for name in names}
         shared = self._shared[1]
         own = {name: self._topic_entry(configs, name) for name in configs if name in KEYS}
         if own.keys() <= shared.keys():
@@ -95,9 +106,11 @@ class ConfigTable:
     def of_broker(self) -> dict[str, ConfigEntry]:
         """All settings of this broker."""
         older = {KEYS[name].broker for name in OLDER_KEYS}
-        chains = {name: self._broker_chain(name) for name in sorted(broker_keys())}
+        keys = broker_keys()
+        unknown = {name for row in self._rows for name in self._changed.get(row, {}) if name not in keys}
+        chains = {name: self._broker_chain(name) for name in sorted({*keys, *unknown})}
         return {
-            name: _entry(name, broker_keys()[name], chain)
+            name: _entry(name, keys.get(name, UNKNOWN), chain)
             for name, chain in chains.items()
             if name not in older or len(chain) > 1  # so it is set
         }
@@ -107,9 +120,8 @@ class ConfigTable:
         source = ConfigSource.DYNAMIC_DEFAULT_BROKER
         keys = broker_keys()
         return {
-            name: _entry(name, keys[name], [ConfigSynonym(name, value, source)])
+            name: _entry(name, keys.get(name, UNKNOWN), [ConfigSynonym(name, value, source)])
             for name, value in sorted(self.changed(ALL_BROKERS).items())
-            if name in keys
         }
 
     def of_other(self, type_: int, name: str) -> dict[str, ConfigEntry]:
@@ -169,20 +181,32 @@ class ConfigTable:
         self, name: str, changed: Mapping[str, Mapping[str, str]] | None = None
     ) -> list[ConfigSynonym]:
         changed = self._changed if changed is None else changed
-        places = (*(changed.get(row, {}) for row in self._rows), self._static)
+        places = (*(self._in_row(row, changed) for row in self._rows), self._static)
         chain = [
             ConfigSynonym(name, place[name], source)
             for place, source in zip(places, _SOURCES, strict=True)
             if name in place
         ]
-        key = BROKER_KEYS.get(name) or broker_keys()[name]
+        key = BROKER_KEYS.get(name) or broker_keys().get(name)
+        if key is None:
+            return chain
         return [*chain, ConfigSynonym(name, key.default, ConfigSource.DEFAULT)]
 
     # -- changing -------------------------------------------------------------------------------
 
     def changed(self, row: str) -> dict[str, str]:
         """The values set while the broker ran: for all brokers, this one, or the row of :func:`row_of`."""
-        return dict(self._changed.get(row, {}))
+        return dict(self._in_row(row, self._changed))
+
+    def _in_row(self, row: str, changed: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+        found = changed.get(row, {})
+        if row not in self._rows or not self._is_elr_on():
+            return found
+        if row == ALL_BROKERS:
+            return found if MIN_ISR in found else {MIN_ISR: str(KEYS[MIN_ISR].default), **found}
+        return (
+            {name: value for name, value in found.items() if name != MIN_ISR} if MIN_ISR in found else found
+        )
 
     def unchanging(self) -> AbstractContextManager[object]:
         """For a ``with`` block in which :meth:`change` waits; waits as a green thread."""
@@ -212,25 +236,17 @@ def row_of(type_: int, name: str) -> str:
     return f"{int(type_)}:{name}"
 
 
-def check_broker_configs(configs: Mapping[str, str]) -> None:
-    """Raise :class:`InvalidConfigError` for settings that cannot change while the broker runs."""
-    keys = broker_keys()
-    for name, value in configs.items():
-        check_value(keys, name, value, "broker")
-        if keys[name].read_only:
-            raise InvalidConfigError(f"{name} is set when the broker starts and cannot be changed later")
-        if keys[name].update != CLUSTER_WIDE or keys[name].type == ConfigType.PASSWORD:
-            raise InvalidConfigError(f"{name} cannot be set: how clients log in is said at the start")
-
-
 def _entry(name: str, key: Key, chain: Sequence[ConfigSynonym]) -> ConfigEntry:
+    sensitive = key.type == ConfigType.PASSWORD or key is UNKNOWN
+    if sensitive:
+        chain = [one._replace(value=None) for one in chain]
     first = chain[0]
     return ConfigEntry(
         name,
         first.value,
         ConfigSource(first.source),
         read_only=key.read_only,
-        sensitive=key.type == ConfigType.PASSWORD,
+        sensitive=sensitive,
         type=ConfigType(key.type),
         synonyms=chain,
     )

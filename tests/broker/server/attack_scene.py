@@ -16,11 +16,13 @@ from broker.clients import batch
 from broker.server.client import WireClient, decoded, encoded
 from broker.server.samples import fetch, produce
 from kafka.protocol.admin import (
+    CreatePartitionsRequest,
     CreateTopicsRequest,
 )
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from dafka import Broker
+from dafka.broker.server.limits import CHANGES_PER_REQUEST
 from dafka.hub.hub import get_hub
 from dafka.hub.turns import next_turn
 
@@ -175,6 +177,20 @@ def topic_of(name: str, partitions: int, **configs: str) -> Any:
         timeout_ms=int(1000 * SLOW),
         validate_only=False,
     )
+
+
+def requests_for(name: str, partitions: int) -> Iterator[tuple[Any, int]]:
+    """The requests that create a topic of very many partitions, and their versions: one creates no more than
+    CHANGES_PER_REQUEST."""
+    made = min(partitions, CHANGES_PER_REQUEST - 1)
+    yield topic_of(name, made), 5
+    while made < partitions:
+        made = min(partitions, made + CHANGES_PER_REQUEST)
+        topic = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=made, assignments=None)
+        yield (
+            CreatePartitionsRequest(topics=[topic], timeout_ms=int(1000 * SLOW), validate_only=False),
+            1,
+        )
 
 
 @contextmanager

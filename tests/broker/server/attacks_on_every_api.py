@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
-from broker.server.attack_scene import SMALL, Outcome, Scene, measured, sending_anything, topic_of
+from broker.server.attack_scene import (
+    SMALL,
+    Outcome,
+    Scene,
+    measured,
+    requests_for,
+    sending_anything,
+    topic_of,
+)
 from broker.server.widened import Wide, wide_requests
 
 from dafka import Broker
@@ -29,7 +37,8 @@ class Everything:
     ) -> None:
         self.scene = Scene(broker, count, count, TOPIC)
         self.scene.ask(topic_of(SMALL, 1), 5)
-        self.scene.ask(topic_of(TOPIC, count), 5)
+        for request, version in requests_for(TOPIC, count):
+            self.scene.ask(request, version)
         self._which = wanted, newest
         core = broker._running.core  # type: ignore[union-attr]
         names = [f"{TOPIC}-{number}" for number in range(topics)]

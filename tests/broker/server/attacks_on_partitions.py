@@ -10,6 +10,7 @@ from broker.server.attack_scene import (
     SMALL,
     Scene,
     metadata_topic,
+    requests_for,
     sending,
     topic_of,
 )
@@ -29,7 +30,8 @@ from kafka.protocol.metadata import MetadataRequest
 
 
 def create_topic(scene: Scene) -> Callable[[], None]:
-    return sending(scene, encoded(topic_of(scene.topic, scene.partitions), 5))
+    requests = requests_for(scene.topic, scene.partitions)
+    return sending(scene, *(encoded(request, version) for request, version in requests))
 
 
 def extend_topic(scene: Scene) -> Callable[[], None]:

@@ -11,9 +11,12 @@ import pytest
 from broker.clients import Client
 
 from dafka import Broker
+from dafka.broker.embedded.features import ELR
 from dafka.broker.interface.admin import ConfigEntry, ConfigSource, Resource, ResourceType
-from dafka.broker.topics.config_table import ALL_BROKERS, ConfigTable, check_broker_configs, row_of
+from dafka.broker.interface.features import FeatureUpdate, UpgradeType
+from dafka.broker.topics.config_table import ALL_BROKERS, ConfigTable, row_of
 from dafka.broker.topics.configs import InvalidConfigError
+from dafka.broker.topics.dynamic_configs import MIN_ISR
 from dafka.log import LogWriteError
 
 THIS = "0"  # the row of this broker
@@ -74,9 +77,23 @@ def test_the_settings_of_a_topic_follow_a_change_of_the_brokers(client, table):
     assert table.settings(None).max_message_bytes == 3000
 
 
-def test_a_stored_setting_that_this_broker_does_not_know_is_not_described(client, table):
-    change(client, ALL_BROKERS, no_such_setting=1, message_max_bytes=2000)
-    assert list(table.of_all_brokers()) == [BROKER_KEY]
+def test_a_setting_that_nobody_knows_is_described_without_its_value(client, table):
+    change(client, ALL_BROKERS, no_such_setting="secret", message_max_bytes=2000)
+    assert list(table.of_all_brokers()) == [BROKER_KEY, MIN_ISR, "no.such.setting"]
+    for entry in (table.of_all_brokers()["no.such.setting"], table.of_broker()["no.such.setting"]):
+        assert (entry.value, entry.sensitive, entry.read_only) == (None, True, True)
+        assert chain(entry) == [("no.such.setting", None, ConfigSource.DYNAMIC_DEFAULT_BROKER)]
+
+
+def test_with_eligible_leader_replicas_all_brokers_have_min_insync_replicas_and_none_its_own(client, table):
+    assert chain(table.of_topic({})[MIN_ISR])[0] == (MIN_ISR, "1", ConfigSource.DYNAMIC_DEFAULT_BROKER)
+    change(client, ALL_BROKERS, min_insync_replicas=2)
+    change(client, THIS, min_insync_replicas=3)
+    assert table.of_topic({})[MIN_ISR].value == "2"
+    features = client.core._features
+    client.call("update_features", {ELR: FeatureUpdate(0, UpgradeType.UNSAFE_DOWNGRADE)})
+    assert not features.is_elr_on()
+    assert table.of_topic({})[MIN_ISR].value == "3"
 
 
 def test_a_change_that_cannot_be_written_has_no_effect(client, table, monkeypatch):
@@ -140,17 +157,3 @@ def test_only_so_many_groups_and_subscriptions_have_settings(client, monkeypatch
     with pytest.raises(InvalidConfigError, match="1 groups and others have settings already"):
         change(client, row_of(ResourceType.GROUP, "h"), share_auto_offset_reset="earliest")
     change(client, GROUP, share_auto_offset_reset="latest")
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("num.partitions", "3", "set when the broker starts"),
-        ("max.connections", "many", "max.connections"),
-        ("ssl.keystore.password", "secret", "how clients log in is said"),
-        ("nonsense", "1", "nonsense"),
-    ],
-)
-def test_a_setting_of_the_broker_that_cannot_change_is_refused_by_name(name: str, value: str, says: str):
-    with pytest.raises(InvalidConfigError, match=says):
-        check_broker_configs({BROKER_KEY: "3000", name: value})

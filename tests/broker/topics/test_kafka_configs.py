@@ -75,7 +75,8 @@ def test_a_topic_has_the_settings_of_kafka_with_their_types_defaults_and_the_bro
     for name, theirs in listed("topic").items():
         assert ConfigType(ours[name].type).name == theirs["type"], name
         assert ours[name].value == theirs["default"] or name in OTHER_DEFAULTS
-        assert ours[name].source == ConfigSource.DEFAULT
+        of_all = name == "min.insync.replicas"  # with eligible leader replicas
+        assert ours[name].source == (ConfigSource.DYNAMIC_DEFAULT_BROKER if of_all else ConfigSource.DEFAULT)
         if "broker" in theirs:
             assert KEYS[name].broker == theirs["broker"]
 

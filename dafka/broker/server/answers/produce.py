@@ -16,6 +16,7 @@ from kafka.errors import (
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailedError,
     UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
 )
 
@@ -25,7 +26,6 @@ from dafka.broker.codec.produce_response import Answers
 from dafka.broker.interface.broker import BrokerInterface, Produced
 from dafka.broker.interface.transactions import Writes
 from dafka.broker.server.answers.naming import topic_names
-from dafka.broker.server.limits import BATCHES_PER_PARTITION
 from dafka.hub.turns import Pace
 from dafka.protocol.batch import ATTRIBUTES, LENGTH_END, MAGIC, TRANSACTIONAL_BIT, is_zstd
 from dafka.security.acls.terms import Operation, ResourceType
@@ -59,6 +59,7 @@ def produce(
         whole = Produced(CorruptRecordError)
     batches: dict[tuple[str, int], Sequence[bytes]] = {}
     refused: dict[tuple[str | UUID, int], Produced] = {}
+    malformed: dict[tuple[str | UUID, int], str] = {}
     asked: dict[str | UUID, dict[int, tuple[str, int] | None]] = {}
     for topic, partitions in paced(request.topics):
         name = names.get(topic) if isinstance(topic, UUID) else topic
@@ -74,13 +75,18 @@ def produce(
                 refused[topic, number] = Produced(UnknownTopicIdError)
             elif may_write is not None and name not in may_write:
                 refused[topic, number] = Produced(TopicAuthorizationFailedError)
-            elif len(records) > BATCHES_PER_PARTITION:
-                detail = f"{len(records)} batches for a partition; {BATCHES_PER_PARTITION} are the most"
-                refused[topic, number] = Produced(InvalidRecordError, detail=detail)
-            elif version < ZSTD and any(map(is_zstd, records)):
-                refused[topic, number] = Produced(UnsupportedCompressionTypeError)
             else:
-                batches[name, number] = records
+                wrong = _wrong(records, version) if len(records) > 1 or version < ZSTD else None
+                if wrong is None:
+                    batches[name, number] = records[:1]
+                else:
+                    refused[topic, number] = wrong
+                    malformed[topic, number] = name
+    if malformed:  # as in Kafka a partition that does not exist comes first
+        known = broker.metadata(dict.fromkeys(malformed.values())).topics
+        for (topic, number), name in paced(malformed.items()):
+            if (topic, number) in refused and not 0 <= number < len(known[name].partitions):
+                refused[topic, number] = Produced(UnknownTopicOrPartitionError)
     answers: dict[tuple[str, int], Produced] = {}
     if batches:
         if request.transactional_id is None:
@@ -97,6 +103,24 @@ def produce(
         for topic, places in paced(asked.items())
         if places
     }
+
+
+def _wrong(records: Sequence[bytes], version: int) -> Produced | None:
+    """Why the records of a partition are refused: they have to be one batch. A cut rest behind it does not
+    count, as in Kafka."""
+    if not records or records[0][MAGIC_AT : MAGIC_AT + 1] != bytes([MAGIC]):
+        return None  # of which the broker tells more
+    if version < ZSTD and is_zstd(records[0]):
+        return Produced(UnsupportedCompressionTypeError)
+    if len(records) == 1:
+        return None
+    rest = records[1]
+    if _is_corrupt(rest):
+        return Produced(CorruptRecordError, detail="what follows the record batch is none")
+    size = int.from_bytes(rest[LENGTH_START:LENGTH_END], "big", signed=True)
+    if len(rest) < LENGTH_END or len(rest) < LENGTH_END + size:
+        return None
+    return Produced(InvalidRecordError, detail="more than one record batch for a partition")
 
 
 def _writes(version: int) -> Writes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from kafka.errors import (
     InvalidConfigurationError,
@@ -32,21 +32,22 @@ from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.admin import ConfigEntry, Resource, ResourceType
 from dafka.broker.interface.broker import BrokerInterface, TopicMetadata, TopicSpec
 from dafka.broker.interface.outcome import Outcome
-from dafka.broker.limits import PARTITIONS_PER_TOPIC
 from dafka.broker.server.answers.naming import NO_UUID, topic_fields, topic_names, version_of
 from dafka.broker.server.answers.operations import TOPIC_OPERATIONS
 from dafka.broker.server.answers.sharing import once
 from dafka.broker.server.context import Context, Mutations
+from dafka.broker.server.limits import CHANGES_PER_REQUEST
 
 BEYOND_QUOTA = Outcome(ThrottlingQuotaExceededError, "The throttling quota has been exceeded.")
 TOO_MANY = Outcome(PolicyViolationError, "Excessively large number of partitions per request.")
+TOO_LARGE = Outcome(PolicyViolationError, "Unable to perform excessively large batch operation.")
 _Created = CreateTopicsResponse.CreatableTopicResult
 _Described = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 
 
 def create_topics(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """Topics with one replica for each partition, on this broker."""
-    if _partitions_in(broker, request) > PARTITIONS_PER_TOPIC:
+    if _partitions_in(broker, request) > CHANGES_PER_REQUEST:
         return _all_refused(request, TOO_MANY)
     found = broker.metadata(dict.fromkeys(topic.name for topic in request.topics))
     node = found.controller_id
@@ -72,6 +73,8 @@ def create_topics(broker: BrokerInterface, request: Any, context: Context) -> An
         specs[topic.name] = TopicSpec(partitions, configs)
     if context.mutations is not None:
         outcomes.update(_beyond_quota(broker, specs, context.mutations, strict=version_of(request) >= 6))
+    if _changes_of(broker, specs) > CHANGES_PER_REQUEST:
+        return _all_refused(request, TOO_LARGE)
     outcomes.update(broker.create_topics(specs, validate_only=bool(request.validate_only)))
     made = {name: specs[name] for name, outcome in outcomes.items() if outcome.error is None}
     with_configs = version_of(request) >= 5
@@ -105,6 +108,16 @@ def _partitions_in(broker: BrokerInterface, request: Any) -> int:
     by_default = wanted.count(-1)
     more = by_default * _default_partitions(broker) if by_default else 0
     return more + sum(one for one in wanted if one > 0)
+
+
+def _changes_of(broker: BrokerInterface, specs: Mapping[str, TopicSpec]) -> int:
+    """How many topics, partitions and settings there would be more."""
+    by_default = any(spec.partitions < 0 for spec in specs.values())
+    default = _default_partitions(broker) if by_default else 0
+    return sum(
+        1 + len(spec.configs) + (default if spec.partitions < 0 else spec.partitions)
+        for spec in specs.values()
+    )
 
 
 def _all_refused(request: Any, outcome: Outcome) -> Any:
@@ -179,7 +192,7 @@ def _planned(broker: BrokerInterface, specs: Mapping[str, TopicSpec], with_confi
     default = _default_partitions(broker)
     return {
         name: _Made(
-            NO_UUID,
+            uuid4(),  # as in Kafka, where it is not yet known that nothing is to be created
             spec.partitions if spec.partitions > 0 else default,
             broker.planned_configs(spec.configs) if with_configs else (),
         )
@@ -267,6 +280,7 @@ def create_partitions(broker: BrokerInterface, request: Any, context: Context) -
     outcomes: dict[str, Outcome] = {}
     totals: dict[str, int] = {}
     count = Counter(topic.name for topic in request.topics)
+    left = CHANGES_PER_REQUEST
     for topic in request.topics:
         name, known = topic.name, found.topics[topic.name]
         added = topic.count - len(known.partitions)
@@ -285,7 +299,10 @@ def create_partitions(broker: BrokerInterface, request: Any, context: Context) -
             outcomes[name] = Outcome(InvalidReplicationAssignmentError, detail)
         elif context.mutations is not None and not context.mutations.may(added, version_of(request) >= 3):
             outcomes[name] = BEYOND_QUOTA
+        elif added > left:  # as in Kafka
+            outcomes[name] = Outcome(UnknownError)
         else:
+            left -= added
             totals[name] = topic.count
     if request.validate_only:
         outcomes.update(dict.fromkeys(totals, Outcome(None)))

@@ -297,14 +297,15 @@ def test_a_reassignment_answer_repeats_whether_the_replication_factor_may_change
         assert wire.ask(request, 1).allow_replication_factor_change is (may or not topics)
 
 
-def test_loggers_are_listed_and_have_no_settings(wire: WireClient) -> None:
+def test_loggers_are_listed_and_have_levels(wire: WireClient) -> None:
     listed = wire.ask(ListConfigResourcesRequest(resource_types=[]), 1).config_resources
     (name,) = [one.resource_name for one in listed if one.resource_type == 8]
     asked = DescribeConfigsRequest.DescribeConfigsResource(
-        resource_type=8, resource_name=name, configuration_keys=None
+        resource_type=8, resource_name=name, configuration_keys=["root"]
     )
     (found,) = wire.ask(DescribeConfigsRequest(resources=[asked]), 4).results
-    assert (found.error_code, found.configs) == (0, [])
+    (level,) = found.configs
+    assert (found.error_code, level.name, level.config_source, level.read_only) == (0, "root", 6, False)
 
 
 def test_settings_changed_twice_in_a_request_are_checked_first(wire: WireClient) -> None:

@@ -66,11 +66,37 @@ def test_the_id_of_a_deleted_topic_is_unknown(client: Client, wire: WireClient):
     assert partition(response).error_code == UnknownTopicIdError.errno
 
 
-def test_several_batches_of_one_partition_are_stored(client: Client, wire: WireClient):
+GOOD, ZSTD = batch(b"a"), batch(b"a" * 100, compression="zstd")
+
+
+@pytest.mark.parametrize(
+    ("records", "version", "error"),
+    [
+        pytest.param(GOOD + GOOD, 9, InvalidRecordError, id="two batches"),
+        pytest.param(GOOD + GOOD, 4, InvalidRecordError, id="two batches, an old version"),
+        pytest.param(GOOD + GOOD[:-1] + b"?", 9, InvalidRecordError, id="two batches, one damaged"),
+        pytest.param(GOOD[:-1] + b"?" + GOOD, 9, InvalidRecordError, id="two batches, the first damaged"),
+        pytest.param(GOOD + bytes(20), 9, CorruptRecordError, id="zeros behind it"),
+        pytest.param(ZSTD + GOOD, 6, UnsupportedCompressionTypeError, id="zstd and another one"),
+        pytest.param(GOOD + ZSTD, 6, InvalidRecordError, id="two batches, the second zstd"),
+        pytest.param(ZSTD, 6, UnsupportedCompressionTypeError, id="zstd"),
+        pytest.param(GOOD + b"xxxxx", 9, None, id="a cut header behind it"),
+        pytest.param(GOOD + b"\1" * 100, 9, None, id="a cut batch of an old version behind it"),
+        pytest.param(GOOD + GOOD[:-1], 9, None, id="a cut batch behind it"),
+    ],
+)
+def test_a_partition_gets_one_batch_and_exists_before_anything_else_counts(
+    client: Client, wire: WireClient, records: bytes, version: int, error: type | None
+):
     client.create("topic")
-    response = wire.ask(produce("topic", batch(b"a") + batch(b"b", b"c")), NEWEST_BY_NAME)
-    assert partition(response).base_offset == 0
-    assert client.values("topic") == [b"a", b"b", b"c"]
+    answer = partition(wire.ask(produce("topic", records), version))
+    assert answer.error_code == (error.errno if error else 0)
+    assert client.values("topic") == ([] if error else [b"a"])
+    asked = produce("topic", records)
+    asked.topic_data[0].partition_data[0].index = 7
+    assert partition(wire.ask(asked, version)).error_code == UnknownTopicOrPartitionError.errno
+    asked = produce("other", records)
+    assert partition(wire.ask(asked, version)).error_code == UnknownTopicOrPartitionError.errno
 
 
 def test_a_batch_is_stored_unchanged(client: Client, wire: WireClient):

@@ -13,7 +13,9 @@ from kafka.errors import (
     InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
     InvalidRequestError,
+    PolicyViolationError,
     TopicAlreadyExistsError,
+    UnknownError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
@@ -54,10 +56,41 @@ def test_a_created_topic_is_answered_with_its_configuration(client: Client):
 def test_a_topic_that_is_only_looked_at_is_answered_with_what_it_would_have(client: Client):
     asked = [new_topic("three", partitions=3), new_topic("default", partitions=-1, factor=-1)]
     three, default = create(client, *asked, validate_only=True)
-    assert (three.num_partitions, three.replication_factor, three.topic_id) == (3, 1, NO_UUID)
+    assert (three.num_partitions, three.replication_factor) == (3, 1)
+    assert len({NO_UUID, three.topic_id, default.topic_id}) == 3
     assert default.num_partitions == 1
     assert {config.name: config.value for config in three.configs}["cleanup.policy"] == "delete"
     assert client.call("metadata", None).topics == {}
+
+
+EXCESSIVE, TOO_LARGE = "Excessively large number of partitions", "excessively large batch"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        ([10_001], EXCESSIVE),
+        ([5000, 5001], EXCESSIVE),
+        ([10_000], TOO_LARGE),
+        ([5000, 4999], TOO_LARGE),
+        ([5000, 4998], ""),
+        ([9999], ""),
+    ],
+)
+def test_a_request_creates_no_more_than_kafkas_controller_writes(client: Client, sizes: list[int], says: str):
+    asked = [new_topic(f"t{number}", size) for number, size in enumerate(sizes)]
+    found = create(client, *asked, validate_only=True)
+    assert {one.error_code for one in found} == {PolicyViolationError.errno if says else 0}
+    assert all(says in (one.error_message or "") for one in found)
+
+
+def test_as_many_partitions_are_added_in_a_request(client: Client):
+    client.create("topic")
+    topic = CreatePartitionsRequest.CreatePartitionsTopic
+    for count, error in ((10_002, UnknownError.errno), (10_001, 0)):
+        asked = [topic(name="topic", count=count, assignments=None)]
+        answer = answered(client, CreatePartitionsRequest(topics=asked, validate_only=True))
+        assert [one.error_code for one in answer.results] == [error]
 
 
 @pytest.mark.parametrize(
