@@ -80,11 +80,13 @@ def line_of(process: subprocess.Popen[Any], pipe: IO[T] | None, what: object = "
 
 
 def takes_less(seconds: float, action: Callable[[], object], attempts: int = 8) -> bool:
-    """Whether one of some attempts takes less than this.
+    """Whether one of some attempts takes less than this; there are more of them in the first minute.
 
     Code that waits for a time that it should not wait for does so each time; a busy machine holds up a few.
     """
-    for _ in range(attempts):
+    ends = time.monotonic() + 60.0
+    while attempts > 0 or time.monotonic() < ends:
+        attempts -= 1
         began = time.monotonic()
         action()
         if time.monotonic() - began < seconds:

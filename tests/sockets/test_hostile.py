@@ -284,22 +284,27 @@ def test_a_router_that_waits_for_handshakes_closes(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("identity", [b"", b"me"], ids=["zmtp-3", "zmtp-2"])
 def test_heartbeats_of_libzmq_are_answered(identity: bytes):
-    with (
-        router(echo()) as served,
-        client(
-            zmq.DEALER,
-            served.endpoint,
-            identity,
-            heartbeat_ivl=50,
-            heartbeat_timeout=1500,
-            heartbeat_ttl=1500,
-        ) as dealer,
-    ):
-        for _ in range(4):
-            time.sleep(0.6)
-            dealer.send(b"still here")
-            assert dealer.recv() == b"still here"
-        assert served.metrics()["accepted"] == 1
+    def is_kept(seconds: float) -> bool:
+        """Whether one connection outlives several times so many seconds; without answers it would not."""
+        limit = int(1000 * seconds)
+        with (
+            router(echo()) as served,
+            client(
+                zmq.DEALER,
+                served.endpoint,
+                identity,
+                heartbeat_ivl=50,
+                heartbeat_timeout=limit,
+                heartbeat_ttl=limit,
+            ) as dealer,
+        ):
+            for _ in range(4):
+                time.sleep(0.4 * seconds)
+                dealer.send(b"still here")
+                assert dealer.recv() == b"still here"
+            return served.metrics()["accepted"] == 1
+
+    assert is_kept(1.5) or is_kept(6.0) or is_kept(24.0)  # a busy machine may stop one of both for a while
 
 
 def test_a_peer_that_is_silent_for_longer_than_it_said_is_gone(monkeypatch: pytest.MonkeyPatch):

@@ -12,9 +12,10 @@ from collections import defaultdict
 from types import TracebackType
 
 import zmq
+from ports import free_port
+from timing import until
 
 from dafka.protocol.raw import decode_messages, encode_message
-from dafka.testing.waiting import wait_until
 from dafka.zper import commands, identity
 from dafka.zper.commands import Fetch, Offset, Status
 
@@ -36,7 +37,7 @@ class ModelServer:
         self._relays: dict[bytes, str] = {}
         self._context = zmq.Context()
         self._sockets: dict[str, zmq.Socket[bytes]] = {}
-        self._addresses = dict.fromkeys(ROLES, "tcp://127.0.0.1:*")
+        self._addresses = {role: f"tcp://127.0.0.1:{free_port()}" for role in ROLES}
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._bind()
@@ -102,7 +103,7 @@ class ModelServer:
             self._sockets[role] = socket
             socket.setsockopt(zmq.LINGER, 0)
             socket.set_hwm(0)
-            wait_until(lambda: _bound(socket, self._addresses[role]))  # noqa: B023
+            until(lambda: _bound(socket, self._addresses[role]))  # noqa: B023
             self._addresses[role] = socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()
 
     def _run(self) -> None:

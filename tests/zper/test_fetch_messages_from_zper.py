@@ -67,9 +67,9 @@ def test_the_earliest_offset_is_one_and_the_latest_two(broker, clients, reader):
 
 def test_a_time_lists_the_segments_that_were_last_modified_before_it(broker, clients, reader):
     write(clients, broker, "events", *[[b"x" * 38]] * 5)
-    time.sleep(0.01)
+    time.sleep(0.05)  # times of files are those of the last tick
     between = int(1000 * time.time())
-    time.sleep(0.01)
+    time.sleep(0.05)
     write(clients, broker, "events", *[[b"x" * 38]] * 5)
     now = int(1000 * time.time())
     assert offset(reader, between) == (100, [0, 120])

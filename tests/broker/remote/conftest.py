@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from broker.clients import MEGABYTE, errors_of
 from broker.remote.fake_broker import FakeCluster
+from ports import free_port
 
 from dafka import Broker
 from dafka.broker.interface.broker import FetchFrom, TopicSpec
@@ -67,7 +68,7 @@ def trio() -> Iterator[FakeCluster]:
 @pytest.fixture
 def listening() -> Iterator[Broker]:
     """A broker that other processes could reach."""
-    with Broker(listen="127.0.0.1:0") as broker:
+    with Broker(listen=f"127.0.0.1:{free_port()}") as broker:  # it is nobody else's while one starts again
         yield broker
 
 

@@ -49,7 +49,7 @@ def test_many_short_transactions_leave_one_deadline_and_the_last_one_is_respecte
     producer.send(b"b")
     started = client.call("describe_transactions", ["x"])["x"].started
     until(lambda: producer.write(b"?").error is errors.InvalidProducerEpochError)
-    assert time.time() - started >= 1.5
+    assert time.time() - started > 1.4  # the clock may be put right meanwhile
 
 
 def test_a_transaction_whose_only_topic_was_deleted_times_out_after_a_restart(tmp_path):
