@@ -15,10 +15,12 @@ A length of -1 is null. Timestamp deltas refer to the first record's timestamp a
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import repeat
+from itertools import chain, repeat
 from operator import add, itemgetter
+from typing import NamedTuple
 
 from crc32c import crc32c
 
@@ -45,7 +47,9 @@ TIMESTAMP_LIMIT = 1 << 62  # so that the difference of two still is a 64-bit num
 _EMPTY = "a record batch has at least one record"
 _NULL = encode_varint(-1)
 _KNOWN_NAME = 100  # characters of a header's name that is kept with its length
-_UNIFORM_SHARE = 4  # records for each distinct timestamp that make the uniform layout pay
+_SAMPLE = 16  # records whose lengths say whether it is worth to look at all
+_MOST_DELTAS = 13  # octets of the deltas of a timestamp and an offset
+_SHARE = 4  # records for each distinct beginning of a record that make these pay
 _name_of, _content_of = itemgetter(0), itemgetter(1)
 _HEADER_COLUMNS = 8  # records or more with as many headers or fewer have these written as columns
 
@@ -117,17 +121,15 @@ def encode_columns(
     if not len(keys) == len(values) == len(headers) == count:
         lengths = (count, len(keys), len(values), len(headers))
         raise ValueError(f"the columns of a record batch have equal lengths, not {lengths}")
-    distinct = set(timestamps)
-    oldest, newest = min(distinct), max(distinct)
+    in_order = timestamps == sorted(timestamps)
+    oldest, newest = (timestamps[0], timestamps[-1]) if in_order else (min(timestamps), max(timestamps))
     if not -TIMESTAMP_LIMIT <= oldest <= newest <= TIMESTAMP_LIMIT:
         raise ValueError(f"timestamps are milliseconds between +-2**62, not {oldest} to {newest}")
 
-    has_headers = any(headers)
-    body = None
-    if not has_headers and keys.count(None) == count:
-        body = _write_uniform(timestamps, distinct, values)
+    given = headers if any(headers) else None
+    body = _write_alike(timestamps, keys, values, given) if in_order else None
     if body is None:
-        body = _write(timestamps, keys, values, headers if has_headers else None)
+        body = _write(timestamps, keys, values, given)
 
     attributes = TIMESTAMP_TYPE_BIT if timestamp_type else 0
     if compression is not None:
@@ -175,47 +177,142 @@ def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers =
 # -- records ------------------------------------------------------------------------------------
 
 
-def _write_uniform(timestamps: list[int], distinct: set[int], values: list[bytes | None]) -> bytes | None:
-    """Records without keys and headers whose values are all of one length; None if they are not so.
+def _write_alike(
+    timestamps: list[int],
+    keys: list[bytes | None],
+    values: list[bytes | None],
+    headers: Sequence[Headers] | None,
+) -> bytes | None:
+    """Records that are much alike, as those of one program mostly are; None if they are not so.
 
-    All that differs from record to record then is the timestamp, the offset and the value, so what stands
-    before the offset is made once for each timestamp.
+    Timestamps never fall, as the caller has seen; keys, values and what headers hold are alike
+    (:func:`_alike`), and all have the same names of headers. What stands before the offset is then made once
+    for each timestamp and each size of a record, so there may be few of these. What is the same in all
+    records is one piece.
     """
-    first, last = values[0], values[-1]
-    count = len(values)
-    if first is None or last is None or len(first) != len(last) or count > TABLE_SIZE:
+    count, table = len(values), varint_table()
+    if count > TABLE_SIZE:
         return None
-    if len(distinct) > 1 and len(distinct) * _UNIFORM_SHARE > count:
+    value = _alike(values)
+    key = None if value is None else _alike(keys)
+    if key is None or value is None:
         return None
-    octets = len(first)
+    fields = [key, value]
+    end = b"\0"  # of each record
+    if headers is not None:
+        if headers.count(headers[0]) == count:
+            end = _header_field(headers[0], table)
+        else:
+            some = _alike_headers(headers)
+            if some is None:
+                return None
+            fields += some
+            end = b""
+    fixed, sizes = 1 + len(end), list[int]()  # of the octets of a record: those that all have, and others
+    for field in fields:
+        fixed += field.octets
+        if field.lengths:
+            sizes = list(map(add, sizes, field.lengths)) if sizes else field.lengths
+    leads = _leads(timestamps, sizes, fixed, end)
+    if leads is None:
+        return None
+    columns: list[bytes | Sequence[bytes]] = [leads, table[:count]]
+    for column in chain.from_iterable(field.columns for field in fields):
+        last = columns[-1]
+        if isinstance(column, bytes) and isinstance(last, bytes):
+            columns[-1] = last + column
+        else:
+            columns.append(column)
+    width = len(columns)
+    pieces: list[bytes] = [end] * (width * count + 1)
+    for place, column in enumerate(columns):
+        pieces[place:-1:width] = [column] * count if isinstance(column, bytes) else column
+    return b"".join(pieces)
+
+
+class _Field(NamedTuple):
+    """A field of all records: ``columns`` side by side, each a list or the octets that all records have.
+
+    ``lengths``: if they differ; ``octets``: those that each record has besides.
+    """
+
+    columns: tuple[bytes | Sequence[bytes], ...]
+    lengths: list[int]
+    octets: int
+
+
+def _alike(contents: Sequence[bytes | None]) -> _Field | None:
+    """Contents and their lengths, if all are null, or all lengths take equally many octets and few differ."""
+    if contents[0] is None:
+        return _Field((_NULL,), [], len(_NULL)) if contents.count(None) == len(contents) else None
     try:
-        if list(map(len, values)).count(octets) != count:  # type: ignore[arg-type]
+        if len(set(map(len, contents[:_SAMPLE]))) > _SAMPLE // _SHARE:  # type: ignore[arg-type]
             return None
+        lengths = list(map(len, contents))  # type: ignore[arg-type]
     except TypeError:  # a null
         return None
-    length = encode_varint(octets)
-    # attributes, null key, the value with its length, count of headers
-    fixed = 1 + len(_NULL) + len(length) + octets + 1
-    leads: list[bytes] = []
-    for start, stop, offset_octets in _OFFSET_RANGES:
-        some = timestamps[start:stop]
-        lead = {}
-        for timestamp in set(some) if len(distinct) > 1 else distinct:
-            delta = encode_varint(timestamp - timestamps[0])
-            # The count of headers of the record before, then this record up to its timestamp.
-            lead[timestamp] = b"\0" + encode_varint(fixed + len(delta) + offset_octets) + b"\0" + delta
-        leads += map(lead.__getitem__, some) if len(distinct) > 1 else [*lead.values()] * len(some)
-    leads[0] = leads[0][1:]
-    pieces: list[bytes | None] = [_NULL + length] * (4 * count)
-    pieces[0::4] = leads
-    pieces[1::4] = varint_table()[:count]
-    pieces[3::4] = values
-    pieces.append(b"\0")
-    return b"".join(pieces)  # type: ignore[arg-type]
+    different = set(lengths)
+    shortest, longest = min(different), max(different)
+    octets = varint_octets(shortest)
+    if shortest == longest:
+        return _Field((encode_varint(shortest), contents), [], octets + shortest)  # type: ignore[arg-type]
+    if longest >= TABLE_SIZE or varint_octets(longest) != octets:
+        return None
+    table = varint_table()
+    return _Field(([table[length] for length in lengths], contents), lengths, octets)  # type: ignore[arg-type]
 
 
-# How many octets each offset delta takes, up to the end of the table.
-_OFFSET_RANGES = ((0, 64, 1), (64, 8192, 2), (8192, TABLE_SIZE, 3))
+def _alike_headers(headers: Sequence[Headers]) -> list[_Field] | None:
+    """Headers, if all records have a few of the same names in the same order whose contents are alike."""
+    if not 0 < len(headers[0]) <= _HEADER_COLUMNS:
+        return None
+    number = encode_varint(len(headers[0]))
+    fields = [_Field((number,), [], len(number))]
+    try:
+        for pairs in zip(*headers, strict=True):
+            names, contents = zip(*pairs, strict=True)
+            field = _alike(contents) if names.count(names[0]) == len(names) else None
+            if field is None:
+                return None
+            name = _name_field(names[0])
+            fields += _Field((name,), [], len(name)), field
+    except ValueError:  # another number of headers
+        return None
+    return fields
+
+
+def _leads(timestamps: list[int], sizes: list[int], fixed: int, end: bytes) -> list[bytes] | None:
+    """The ``end`` of the record before, and a record up to its timestamp; None if too many differ."""
+    count, table = len(timestamps), varint_table()
+    most = count // _SHARE
+    different = set(sizes)
+    if different and fixed + max(different) + _MOST_DELTAS >= TABLE_SIZE:
+        return None
+    first, start, leads = timestamps[0], 0, list[bytes]()
+    while start < count:
+        most -= len(different) or 1
+        if start and most < 0:
+            return None
+        timestamp = timestamps[start]
+        stop = bisect_right(timestamps, timestamp, start)
+        for limit in _OFFSET_LIMITS:
+            if start < limit < stop:
+                stop = limit
+        stamp = encode_varint(timestamp - first)
+        own = fixed + len(stamp) + len(table[start])
+        if sizes:
+            rest = b"\0" + stamp
+            lead = {size: end + table[own + size] + rest for size in different}
+            leads += map(lead.__getitem__, sizes[start:stop])
+        else:
+            leads += [end + encode_varint(own) + b"\0" + stamp] * (stop - start)
+        start = stop
+    leads[0] = leads[0][len(end) :]
+    return leads
+
+
+# From these offset deltas on, which take two and three octets.
+_OFFSET_LIMITS = (64, 8192)
 
 
 def _write(

@@ -46,6 +46,38 @@ def test_a_batch_is_the_one_kafka_python_builds(records: list[Record]) -> None:
     assert encode_batch(records) == built_by_kafka_python(records)
 
 
+few_lengths = st.lists(st.integers(0, 70) | st.integers(8180, 8200), min_size=1, max_size=3)
+
+
+@st.composite
+def alike_records(draw: st.DrawFn) -> list[Record]:
+    """Records such as one program sends: few lengths, one set of names, timestamps that hardly move."""
+    count = draw(st.integers(1, 200))
+    lengths = [draw(st.none() | few_lengths) for _ in range(4)]
+    names = draw(st.lists(st.text(max_size=3), max_size=2))
+    rises = sorted(draw(st.lists(st.integers(0, count), max_size=3)))
+    records: list[Record] = []
+    for number in range(count):
+        key, value, *more = (
+            None if some is None else b"%d" % number * 3 + bytes(some[number % len(some)]) for some in lengths
+        )
+        its = list(zip(names, more, strict=False))
+        records.append((NOW + 100 * sum(rise <= number for rise in rises), key, value, its))
+    return records
+
+
+@given(alike_records())
+@example([(NOW, b"k" * (number % 2), b"v" * 65_500, ()) for number in range(30)])
+@example([(NOW, b"k" * (number % 2), b"v" * 65_530, ()) for number in range(30)])
+@example([(NOW + 2**40 * number, b"k" * (number // 9), b"v", ()) for number in range(18)])
+@example([(NOW, None, b"v", [("n", b"same")])] * 30)
+@example([(NOW, None, b"v", [("n", b"c")] * (number % 2)) for number in range(30)])
+@example([(NOW, None, b"v", [("nm"[number % 2], b"c")]) for number in range(30)])
+@example([(NOW, b"k" * (number % 2), b"v", ()) for number in range(9000)])
+def test_records_that_are_alike_make_the_batch_that_kafka_python_builds(records: list[Record]) -> None:
+    assert encode_batch(records) == built_by_kafka_python(records)
+
+
 @pytest.mark.parametrize("step", [0, 1])
 def test_more_records_than_the_table_has_offsets(step: int) -> None:
     records = records_of(66_000, b"", step)
