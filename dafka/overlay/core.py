@@ -201,6 +201,7 @@ class Core:
         for peer in self.flow.paused:
             self.peerings.hear(now, self.peerings.peers[peer])  # it cannot be silent while nobody reads it
         outputs = self._carry(self.peerings.tick(now))
+        outputs += self._carry_routing(self.peer.flooding.ask_again())
         return outputs + self._carry_routing(self.gateway.tick(now))
 
     @property

@@ -52,7 +52,10 @@ MOST_HOPS = 64
 """Of a path. Peers that are further away are unreachable."""
 
 MOST_PEERS = 4096
-"""Peers that a node knows, direct ones and those behind them."""
+"""Peers that a node knows. Direct ones are known in any case; there are at most MOST_CONNECTIONS of them."""
+
+ASKED_AT_ONCE = 250
+"""Words without room that are looked at in a tick, and asked for again if there is some now."""
 
 SETTLED_AT_ONCE = 1000
 """Words about peers that have lost paths, to all neighbours together, which are said in one turn, a few ms;

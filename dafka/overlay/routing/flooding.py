@@ -16,6 +16,9 @@ The rules of Broker's developer guide ("Subscription Flooding"), with bounds:
 - When a link goes, both its ends flood a revocation with their logical time. It takes along all paths that
   led over the link and are older. Without it nodes would go on to tell each other of ever longer ways around,
   through each other, to a peer that is gone.
+- A word that there is no room for is not forgotten: the neighbour is asked to say it again when there is
+  some, see :meth:`Flooding.ask_again`. What a peer wants may be too much while the peer itself is not: it is
+  told of with an older time, so that others who have room take what it wants from elsewhere.
 - Paths are gone at once. The consequences for very many peers (telling the neighbours, forgetting those
   without a path) are found out in pieces, for each as it is then: see :meth:`Flooding.go_on`.
 
@@ -32,6 +35,7 @@ from itertools import islice
 from dafka.overlay.filters import Filter, reduced
 from dafka.overlay.limits import (
     ALL_FILTER_OCTETS,
+    ASKED_AT_ONCE,
     MOST_ALL_LEAVES,
     MOST_HOPS,
     MOST_PEERS,
@@ -41,13 +45,14 @@ from dafka.overlay.limits import (
 from dafka.overlay.routing.demand import Demand
 from dafka.overlay.routing.leaves import Leaves
 from dafka.overlay.routing.outputs import Discovered, Output, Tell, Unreachable, joined
-from dafka.overlay.routing.table import KnownPeer, Path, RoutingTable, Word
+from dafka.overlay.routing.refused import Need, Refused
+from dafka.overlay.routing.table import KnownPeer, Path, RoutingTable, Said, Word
 from dafka.overlay.wire.handshake import Announcement
 from dafka.overlay.wire.leaves import Leaf
-from dafka.overlay.wire.routed import Revocation, Subscription, Withdrawal, encode_routed
+from dafka.overlay.wire.routed import Inquiry, Revocation, Subscription, Withdrawal, encode_routed
 from dafka.protocol.errors import MalformedMessage
 
-_Said = tuple[Path | None, int, int]  # told to a neighbour of a peer: see Word.said
+_TO_BE_SAID = Said(None, -1, -1)  # whatever was told before, the neighbour has asked for it
 
 
 class Flooding:
@@ -68,10 +73,11 @@ class Flooding:
         self._listed: tuple[Leaf, ...] = ()
         self._behind: frozenset[bytes] = frozenset()
         self.demand.replace((), self._filter)
-        self._told: dict[bytes, dict[bytes, _Said]] = {}
+        self._told: dict[bytes, dict[bytes, Said]] = {}
         self._ended = time  # when the last of its links did
         self._contradicted = -1  # when somebody was wrong about that: words from before do not count
         self._unsettled: dict[bytes, None] = {}  # peers that something has changed about
+        self._refused = Refused()
         self._filter_octets = 0  # of all peers that are not lost
         self._lost_leaves = 0  # in the lists of those that are
 
@@ -118,7 +124,7 @@ class Flooding:
         told."""
         assert neighbour not in self._told and neighbour != self.me
         self.clock += 1
-        self._told[neighbour] = {self.me: (None, announced.time, self.clock)}
+        self._told[neighbour] = {self.me: Said(None, announced.time, self.clock)}
         word = Subscription((neighbour,), (heard.clock,), heard.time, heard.filter, heard.leaves)
         told = self._tell_own(neighbour)
         for peer in self.table.peers:
@@ -132,6 +138,7 @@ class Flooding:
             return []
         self.clock += 1
         self._ended = self.clock
+        self._refused.forget_all(neighbour)
         outputs = self._revoke(Revocation(self.me, self.clock, neighbour), None)
         behind = [neighbour]  # which is told of first, before the end of its connection is
         behind += [peer for peer, known in self.table.peers.items() if neighbour in known.paths]
@@ -146,6 +153,7 @@ class Flooding:
         """
         self.clock += 1
         self._told.clear()
+        self._refused.clear()
         for peer, known in self.table.peers.items():
             for first_hop in list(known.paths):
                 self.table.drop(peer, first_hop)
@@ -159,6 +167,7 @@ class Flooding:
     def hear_withdrawal(self, neighbour: bytes, word: Withdrawal) -> list[Output]:
         if word.peer == neighbour:
             raise MalformedMessage("withdrawal", "a neighbour that has no path to itself")
+        self._refused.forget(neighbour, word.peer)
         return self._lost([word.peer]) if self.table.drop(word.peer, neighbour) else []
 
     def hear_revocation(self, neighbour: bytes, word: Revocation) -> list[Output]:
@@ -167,6 +176,46 @@ class Flooding:
             if self.is_neighbour(word.hop):
                 return self._contradict()
         return self._revoke(word, neighbour)
+
+    def hear_inquiry(self, neighbour: bytes, word: Inquiry) -> list[Output]:
+        """It is answered by :meth:`go_on`: once, however often it comes until then."""
+        told = self._told[neighbour]
+        if word.peer in told:
+            told[word.peer] = _TO_BE_SAID
+            known = self.table.peers.get(word.peer)
+            if known is not None:
+                known.told = None
+            self._unsettled[word.peer] = None
+        return []
+
+    def ask_again(self) -> list[Output]:
+        """Ask for words that there was no room for, as far as there is some now. To be called a few times a
+        second: a neighbour that does not answer keeps the room from others no longer than that."""
+        peers = MOST_PEERS - len(self.table.peers)
+        octets = ALL_FILTER_OCTETS - self._filter_octets
+        leaves = MOST_ALL_LEAVES - self._listed_leaves
+        asked: list[Output] = []
+        for _ in range(min(len(self._refused), ASKED_AT_ONCE)):
+            if not self._refused or len(asked) >= ASKED_AT_ONCE:
+                break
+            neighbour, peer, need = self._refused.look()
+            known = self.table.peers.get(peer)
+            if known is None:
+                if peers > 0:
+                    peers -= 1
+                    asked += [Tell(one, _inquiry(peer)) for one in self._refused.forget_peer(peer)]
+                continue
+            is_known = neighbour in known.paths
+            if is_known and need.time > known.time:
+                more_octets = need.octets - known.octets
+                more_leaves = need.leaves - self.leaves.listed_by(peer)
+                if more_octets > octets or more_leaves > leaves:
+                    continue
+                octets, leaves, is_known = octets - more_octets, leaves - more_leaves, False
+            self._refused.forget(neighbour, peer)
+            if not is_known:
+                asked.append(Tell(neighbour, _inquiry(peer)))
+        return joined(asked)
 
     def _take(self, neighbour: bytes, word: Subscription) -> list[Output]:
         peer = word.path[0]
@@ -182,38 +231,44 @@ class Flooding:
             outputs += self.go_on()
         known = self.table.peers.get(peer)
         if known is None:
-            if len(self.table.peers) >= MOST_PEERS:
+            if len(self.table.peers) >= MOST_PEERS and peer != neighbour:
                 self.discarded["too-many-peers"] += 1
+                self._refused.add(neighbour, peer, Need(word.time))
                 return []
             known = self.table.peers[peer] = KnownPeer(word.time, ())
             outputs.append(Discovered(peer))
-            outputs += self._adopt(peer, known, word)
-        elif word.time > known.time or len(path.hops) == 1:
-            outputs += self._adopt(peer, known, word)
+            outputs += self._adopt(neighbour, known, word)
+        elif word.time > known.time or peer == neighbour:
+            outputs += self._adopt(neighbour, known, word)
         elif word.time < known.time:
             self.discarded["older-filter"] += 1
         self.table.put(peer, path)
         self.changes += 1
         return outputs + self._tell(peer)
 
-    def _adopt(self, peer: bytes, known: KnownPeer, word: Subscription) -> list[Output]:
+    def _adopt(self, neighbour: bytes, known: KnownPeer, word: Subscription) -> list[Output]:
         """Take the filter and the leaves of a peer: nothing, if that would be too much in all."""
+        peer, time = word.path[0], word.time
         filter, leaves = reduced(word.filter), word.leaves
         self._filter_octets -= known.octets
         octets = sum(map(len, filter)) + sum(leaf.octets for leaf in leaves)
-        if self._filter_octets + octets > ALL_FILTER_OCTETS:
-            self.discarded["too-much-filter"] += 1
-            filter, leaves = (), ()
-        listed = self.leaves.listed - self._lost_leaves - self.leaves.listed_by(peer)
-        if listed + len(leaves) > MOST_ALL_LEAVES:
-            self.discarded["too-many-leaves"] += 1
-            leaves = ()
+        listed = self._listed_leaves - self.leaves.listed_by(peer)
+        lacks_octets = self._filter_octets + octets > ALL_FILTER_OCTETS
+        if lacks_octets or listed + len(leaves) > MOST_ALL_LEAVES:
+            self.discarded["too-much-filter" if lacks_octets else "too-many-leaves"] += 1
+            self._refused.add(neighbour, peer, Need(time, octets, len(leaves)))
+            filter, leaves = () if lacks_octets else filter, ()
+            time = max(0, time - 1)
         self.demand.replace(known.filter, filter)
-        known.time, known.filter, known.leaves, known.word = word.time, filter, leaves, None
+        known.time, known.filter, known.leaves, known.word = time, filter, leaves, None
         outputs = self.leaves.put(peer, leaves)
         known.octets = sum(map(len, filter)) + self.leaves.octets_of(peer)
         self._filter_octets += known.octets
         return outputs
+
+    @property
+    def _listed_leaves(self) -> int:
+        return self.leaves.listed - self._lost_leaves
 
     def _revoke(self, word: Revocation, source: bytes | None) -> list[Output]:
         lost = self.table.revoke(*word)
@@ -274,6 +329,8 @@ class Flooding:
 
     def _settle(self, peer: bytes) -> list[Output]:
         self._unsettled.pop(peer, None)
+        if peer == self.me:
+            return [told for neighbour in self._told for told in self._tell_own(neighbour)]
         known = self.table.peers.get(peer)
         if known is None:
             return []
@@ -317,7 +374,7 @@ class Flooding:
                     outputs.append(Tell(neighbour, encode_routed(Withdrawal(peer))))
                 continue
             was = told.get(peer)
-            if was is None or was[:2] != (path, known.time) or was[2] < self._contradicted:
+            if was is None or not was.is_of(path, known.time) or was.told_time < self._contradicted:
                 word = self._word(path, known)
                 told[peer] = word.said
                 outputs.append(Tell(neighbour, word.octets))
@@ -329,8 +386,8 @@ class Flooding:
         The time of this node in them must be later than the end of any of its links.
         """
         word = known.word
-        if word is None or word.said[:2] != (path, known.time) or word.said[2] < self._ended:
-            word = Word((path, known.time, self.clock), self._encode(path, known))
+        if word is None or not word.said.is_of(path, known.time) or word.said.told_time < self._ended:
+            word = Word(Said(path, known.time, self.clock), self._encode(path, known))
             known.word = word
         return word
 
@@ -341,12 +398,16 @@ class Flooding:
 
     def _tell_own(self, neighbour: bytes) -> list[Output]:
         told = self._told[neighbour]
-        if (was := told.get(self.me)) is not None and was[1] == self._time:
+        if (was := told.get(self.me)) is not None and was.filter_time == self._time:
             return []
-        told[self.me] = None, self._time, self.clock
+        told[self.me] = Said(None, self._time, self.clock)
         word = Subscription((self.me,), (self.clock,), self._time, self._filter, self._listed)
         return [Tell(neighbour, encode_routed(word))]
 
     def _encode(self, path: Path, known: KnownPeer) -> bytes:
         hops, times = (*path.hops[::-1], self.me), (*path.times[::-1], self.clock)
         return encode_routed(Subscription(hops, times, known.time, known.filter, known.leaves))
+
+
+def _inquiry(peer: bytes) -> bytes:
+    return encode_routed(Inquiry(peer))

@@ -22,6 +22,7 @@ from dafka.overlay.wire.marks import has_room
 from dafka.overlay.wire.routed import (
     ADDRESSED,
     DATA,
+    Inquiry,
     Revocation,
     Routed,
     Subscription,
@@ -99,6 +100,8 @@ class Peer:
                 return self.flooding.hear_withdrawal(neighbour, message)
             case Revocation():
                 return self.flooding.hear_revocation(neighbour, message)
+            case Inquiry():
+                return self.flooding.hear_inquiry(neighbour, message)
 
     def publish(
         self, topic: bytes, payload: bytes, kind: int = DATA, leaf: bytes | None = None

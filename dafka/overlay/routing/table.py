@@ -24,10 +24,23 @@ class Path(NamedTuple):
     times: tuple[int, ...]
 
 
-class Word(NamedTuple):
-    """The word of a peer for neighbours. ``said``: the path, the time of the filter, and when it is told."""
+class Said(NamedTuple):
+    """What a neighbour was told of a peer."""
 
-    said: tuple[Path, int, int]
+    path: Path | None
+    """To the peer; None if that is the teller itself."""
+    filter_time: int
+    told_time: int
+    """By the clock of the teller."""
+
+    def is_of(self, path: Path, filter_time: int) -> bool:
+        return self.filter_time == filter_time and self.path == path
+
+
+class Word(NamedTuple):
+    """The word of a peer for neighbours."""
+
+    said: Said
     octets: bytes
 
 

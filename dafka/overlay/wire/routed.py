@@ -20,6 +20,7 @@ from dafka.overlay.wire.primitives import Reader
 from dafka.protocol.errors import MalformedMessage
 
 SUBSCRIPTION, WITHDRAWAL, REVOCATION, ROUTED = range(20, 24)
+INQUIRY = 25
 DATA, COMMAND = 1, 2
 """Kinds of routed messages, as in version 1's envelopes."""
 ADDRESSED = 2
@@ -60,6 +61,12 @@ class Revocation(NamedTuple):
     hop: bytes
 
 
+class Inquiry(NamedTuple):
+    """The sender had no room for what it was told of a peer, and has some now: it is to be told again."""
+
+    peer: bytes
+
+
 class Routed(NamedTuple):
     """A message on its way. ``branches`` is the way that it still has to go behind the receiver."""
 
@@ -72,7 +79,7 @@ class Routed(NamedTuple):
     payload: bytes
 
 
-RoutedMessage = Subscription | Withdrawal | Revocation | Routed
+RoutedMessage = Subscription | Withdrawal | Revocation | Inquiry | Routed
 
 
 def encode_routed(message: RoutedMessage) -> bytes:
@@ -89,6 +96,8 @@ def encode_routed(message: RoutedMessage) -> bytes:
             return frame(bytes((WITHDRAWAL,)) + peer)
         case Revocation(revoker, time, hop):
             return frame(bytes((REVOCATION,)) + revoker + _U64.pack(time) + hop)
+        case Inquiry(peer):
+            return frame(bytes((INQUIRY,)) + peer)
         case Routed(kind, deliver, publisher, branches, topic, payload):
             return frame(way(deliver, branches) + cargo(kind, publisher, topic, payload))
 
@@ -120,6 +129,8 @@ def decode_routed(message: bytes) -> RoutedMessage:
         decoded = Withdrawal(reader.identity())
     elif kind == REVOCATION:
         decoded = Revocation(reader.identity(), _time(reader, _LAST_REVOCATION), reader.identity())
+    elif kind == INQUIRY:
+        decoded = Inquiry(reader.identity())
     else:
         raise MalformedMessage("message-type", f"{kind} is not a message among peers")
     if reader.left:

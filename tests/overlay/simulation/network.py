@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from dafka.overlay.core import Core
 from dafka.overlay.flow import Pause, Resume
+from dafka.overlay.limits import ALL_FILTER_OCTETS, MOST_PEERS
 from dafka.overlay.peering.outputs import Close, PeerDown, PeerUp, Refused, Send
 from dafka.overlay.peering.peerings import Peerings
 from dafka.overlay.role import EndpointRole, Output
@@ -134,6 +135,8 @@ class Network:
         self.digest = 0
         self.publishers: dict[bytes, Node] = {}
         self.is_quiet = False
+        self.most_peers = MOST_PEERS  # that a node knows
+        self.most_octets = ALL_FILTER_OCTETS  # of their filters
         self.trace: Callable[[str], None] | None = None
         self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._serial = count()

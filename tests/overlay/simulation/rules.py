@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from itertools import pairwise
 
 from dafka.overlay.filters import reduced
@@ -55,30 +56,35 @@ def check_tables(network: Network) -> None:
     for node in links:
         true = distances(links, node)
         peers = node.core.peer.flooding.table.peers
+        reachable = {other.id for other in true if other is not node}
+        is_small = len(reachable) > network.most_peers  # its table, and those of all that it can reach
+        told = {peer for other in links[node] for peer in _told(other, node)}
+        is_full = is_small and len(peers) >= network.most_peers
         require(
-            set(peers) == {other.id for other in true if other is not node},
+            set(peers) <= reachable if is_full else set(peers) == (told if is_small else reachable),
             f"{node} knows {sorted(by_id[one].number if one in by_id else -1 for one in peers)}, "
             f"reachable are {sorted(other.number for other in true)}",
         )
+        is_strict = have_room(network, true)
         for peer, known in peers.items():
             other = by_id[peer]
             best = known.best()
             assert best is not None
             require(
-                len(best.hops) == true[other],
+                len(best.hops) == true[other] or is_small,
                 f"{node} to {other}: {len(best.hops)} hops, {true[other]} would do",
             )
             require(
-                known.filter == reduced([*other.prefixes, *other.topics]),
+                known.filter == reduced([*other.prefixes, *other.topics]) or not is_strict,
                 f"{node} knows an old filter of {other}",
             )
             require(len(known.paths) <= len(links[node]), f"{node} keeps more paths than it has links")
             for neighbour in links[node]:
                 if neighbour is not other:
-                    told = _shortest_without(neighbour, peer, node.id)
+                    way = _shortest_without(neighbour, peer, node.id)
                     kept = known.paths.get(neighbour.id)
                     require(
-                        kept is None if told is None else kept is not None and kept.hops[1:] == told,
+                        kept is None if way is None else kept is not None and kept.hops[1:] == way,
                         f"{node} has another path to {other} from {neighbour} than that would tell",
                     )
             for path in known.paths.values():
@@ -86,6 +92,17 @@ def check_tables(network: Network) -> None:
                 for here, there in pairwise(ways):
                     require(there in links[here], f"{node} believes in a link {here} - {there}")
                 require(len(set(ways)) == len(ways), f"{node} has a path with a loop")
+
+
+def have_room(network: Network, nodes: Iterable[Node]) -> bool:
+    """Whether each of these nodes has room for all peers that it can reach, and for what they want."""
+    links = true_links(network)
+    for node in nodes:
+        others = [other for other in distances(links, node) if other is not node]
+        prefixes = [prefix for other in others for prefix in reduced([*other.prefixes, *other.topics])]
+        if len(others) > network.most_peers or sum(map(len, prefixes)) > network.most_octets:
+            return False
+    return True
 
 
 def check_stores(network: Network) -> None:
@@ -103,8 +120,18 @@ def check_stores(network: Network) -> None:
                 require(content == expected, f"{node} has another content than {master}")
 
 
+def _told(node: Node, other: Node) -> set[bytes]:
+    """Whom a node tells another of."""
+    peers = node.core.peer.flooding.table.peers
+    return {node.id} | {
+        peer for peer in peers if peer != other.id and _shortest_without(node, peer, other.id) is not None
+    }
+
+
 def _shortest_without(node: Node, peer: bytes, avoided: bytes) -> tuple[bytes, ...] | None:
-    known = node.core.peer.flooding.table.peers[peer]
+    known = node.core.peer.flooding.table.peers.get(peer)
+    if known is None:
+        return None
     ways = [path.hops for path in known.paths.values() if avoided not in path.hops]
     return min(ways, key=lambda hops: (len(hops), hops), default=None)
 

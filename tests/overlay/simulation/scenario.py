@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import pairwise
 from unittest.mock import patch
 
@@ -15,7 +17,7 @@ from dafka.overlay.wire.primitives import NO_ENTITY
 
 from .libbroker import add_libbroker, check_leaves, is_joined, reached
 from .network import CALM, STORE, Faults, Network, Node, require
-from .rules import Promise, check_stores, check_tables, true_links
+from .rules import Promise, check_stores, check_tables, have_room, true_links
 
 BEGIN = 8.0  # seconds; everybody is connected
 FAULTS_END = 30.0
@@ -56,6 +58,11 @@ def build(seed: int, with_libbroker: bool = True) -> Network:
     for _ in range(size // 2):  # also while the first links come up
         network.later(chance.uniform(0.0, 3.0), _subscribe, network)
     network.note(f"{shape} of {size}, {network.faults}")
+    if seed % 10 in (2, 4, 7):
+        chance = random.Random(seed)
+        network.most_peers = max(1, chance.choice([size // 2, size - 1, size + 1]))
+        network.most_octets = chance.choice([network.most_octets, 4 * size, 12 * size])
+        network.note(f"at most {network.most_peers} peers, and {network.most_octets} octets of filters")
     return network
 
 
@@ -97,12 +104,16 @@ def simulate(seed: int, network: Network | None = None) -> Network:
     """Run a seed to its end. Raises :class:`~.network.Violation` when a promise does not hold.
 
     In some, nodes tell of peers that have lost paths one after the other, and other things happen meanwhile.
+    In some, nodes have no room for all that they are told, at least while they still know of the dead.
     """
     network = build(seed) if network is None else network
-    if seed % 3 == 2:
-        with patch.object(flooding, "SETTLED_AT_ONCE", 1), patch.object(flooding, "TIDIED_AT_ONCE", 1):
-            return _simulate(network)
-    return _simulate(network)
+    with ExitStack() as stack:
+        limits = {"MOST_PEERS": network.most_peers, "ALL_FILTER_OCTETS": network.most_octets}
+        if seed % 3 == 2:
+            limits |= {"SETTLED_AT_ONCE": 1, "TIDIED_AT_ONCE": 1}
+        for name, limit in limits.items():
+            stack.enter_context(patch.object(flooding, name, limit))
+        return _simulate(network)
 
 
 def _simulate(network: Network) -> Network:
@@ -113,6 +124,8 @@ def _simulate(network: Network) -> Network:
     scenario.calm()
     network.run(QUIET)
     check_tables(network)
+    if not have_room(network, true_links(network)):
+        return network
     check_stores(network)
     if any(node.is_libbroker for node in network.nodes):
         scenario.find_ways_round()

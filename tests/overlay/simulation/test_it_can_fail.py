@@ -14,7 +14,7 @@ from dafka.overlay.routing.flooding import Flooding
 from dafka.overlay.routing.leaves import Leaves
 from dafka.overlay.routing.outputs import Deliver, Relay
 from dafka.overlay.routing.peer import Peer
-from dafka.overlay.routing.table import KnownPeer, RoutingTable, Word
+from dafka.overlay.routing.table import KnownPeer, RoutingTable, Said, Word
 from dafka.overlay.wire.routed import Revocation, Routed, Withdrawal, encode_routed
 
 SEEDS = range(80)
@@ -63,8 +63,8 @@ def sends_each_path_for_itself(patch):
 
 def repeats_what_it_told_before_a_link_ended(patch):
     def word(self, path, known):
-        if known.word is None or known.word.said[:2] != (path, known.time):
-            known.word = Word((path, known.time, self.clock), self._encode(path, known))
+        if known.word is None or not known.word.said.is_of(path, known.time):
+            known.word = Word(Said(path, known.time, self.clock), self._encode(path, known))
         return known.word
 
     patch.setattr(Flooding, "_word", word)
@@ -220,6 +220,14 @@ def forgets_what_it_is_behind_with(patch):
     patch.setattr(Flooding, "go_on", hasty)
 
 
+def never_asks_for_what_it_had_no_room_for(patch):
+    patch.setattr(Flooding, "ask_again", lambda self: [])
+
+
+def hears_no_inquiries(patch):
+    patch.setattr(Flooding, "hear_inquiry", lambda self, neighbour, word: [])
+
+
 @pytest.mark.parametrize(
     ("fault", "finder"),
     [
@@ -250,6 +258,8 @@ def forgets_what_it_is_behind_with(patch):
         (keeps_the_list_of_leaves_to_itself, 3),
         (forgets_no_leaf_of_a_node_that_is_gone, 38),
         (forgets_what_it_is_behind_with, 2),
+        (never_asks_for_what_it_had_no_room_for, 32),
+        (hears_no_inquiries, 32),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
