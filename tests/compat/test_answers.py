@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import forking
 import kafka
 import pytest
-from timing import line_of
+from timing import line_of, until
 
 import compat.kafka
 from compat.kafka import OffsetAndMetadata, OffsetSpec, TopicPartition
@@ -30,7 +30,7 @@ from compat.kafka.admin import (
     ResourceType,
     UserScramCredentialDeletion,
 )
-from dafka.testing import TestBroker, wait_until
+from dafka.testing import TestBroker
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -50,7 +50,7 @@ def prepared() -> Iterator[str]:
         broker.preload("t", [{"value": b"%d" % number, "timestamp": 1000 + number} for number in range(10)])
         servers = broker.bootstrap_servers
         member = compat.kafka.KafkaConsumer("t", bootstrap_servers=servers, group_id="busy", client_id="me")
-        wait_until(lambda: member.poll(10) == {} and broker.group_state("busy") == "Stable")
+        until(lambda: member.poll(10) == {} and broker.group_state("busy") == "Stable")
         with compat.kafka.KafkaConsumer(bootstrap_servers=servers, group_id="idle") as once:
             once.assign([T0])
             once.commit({T0: OffsetAndMetadata(3, "mine", -1)})
@@ -275,7 +275,7 @@ def test_records_are_equal(servers: str) -> None:
     for clients in both("KafkaConsumer", servers, auto_offset_reset="earliest"):
         for consumer in clients:
             consumer.assign([T1])
-            polled.append(wait_until(lambda consumer=consumer: consumer.poll(500)))
+            polled.append(until(lambda consumer=consumer: consumer.poll(500)))
     theirs, ours = polled
     assert list(ours) == list(theirs) == [T1]
     assert [tuple(record) for record in ours[T1]] == [tuple(record) for record in theirs[T1]]

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import kafka
 import pytest
 from kafka.metrics.metrics_reporter import AbstractMetricsReporter
+from timing import until
 
 from compat.kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from dafka.testing import TestBroker, wait_until
+from dafka.testing import TestBroker
 
 NOWHERE = {"bootstrap_servers": "127.0.0.1:1", "api_version": (2, 6)}
 
@@ -90,7 +91,7 @@ def test_a_consumer_counts_its_records_and_bytes(
 ) -> None:
     dafka_broker.preload("t", [bytes(100)] * 50)
     consumer = kafka_consumer_factory("t", max_poll_records=10)
-    assert sum(map(len, wait_until(lambda: consumer.poll(100)).values())) == 10
+    assert sum(map(len, until(lambda: consumer.poll(100)).values())) == 10
     figures = consumer.metrics()["consumer-fetch-manager-metrics"]
     assert figures["records-consumed-total"] == 10
     assert figures["records-lag-max"] == 40
@@ -107,7 +108,7 @@ def test_a_member_counts_joins_commits_and_heartbeats(
 ) -> None:
     dafka_broker.preload("t", [b"v"])
     consumer = kafka_consumer_factory("t", group_id="g", heartbeat_interval_ms=20)
-    wait_until(lambda: consumer.poll(100))
+    until(lambda: consumer.poll(100))
     consumer.commit()
 
     def figures() -> dict[str, Any]:
@@ -116,7 +117,7 @@ def test_a_member_counts_joins_commits_and_heartbeats(
     assert figures()["assigned-partitions"] == 1
     for rate in ("join-rate", "sync-rate", "commit-rate", "commit-latency-max"):
         assert figures()[rate] > 0
-    wait_until(lambda: figures()["heartbeat-rate"] > 0)
+    until(lambda: figures()["heartbeat-rate"] > 0)
     assert 0 <= figures()["last-heartbeat-seconds-ago"] < 60
 
 
@@ -126,7 +127,7 @@ def test_figures_of_one_topic_carry_its_name(
     dafka_broker.preload("a.b", [b"v"])
     consumer = kafka_consumer_factory(metric_group_prefix="mine", client_id="me")
     consumer.assign([TopicPartition("a.b", 0)])
-    wait_until(lambda: consumer.poll(100))
+    until(lambda: consumer.poll(100))
     tags = [name.tags for name in consumer.metrics(raw=True) if name.name == "records-consumed-rate"]
     assert {"client-id": "me"} in tags and {"client-id": "me", "topic": "a_b"} in tags
     assert "mine-fetch-manager-metrics" in consumer.metrics()

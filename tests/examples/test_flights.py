@@ -102,8 +102,8 @@ SWAPPED = """
 
 def test_with_the_import_changed_back_it_runs_on_kafka_python(tmp_path):
     cluster = MockCluster({"test.mock.num.brokers": 1, "bootstrap.servers": ""})
-    (broker,) = cluster.list_topics(timeout=10).brokers.values()
-    cluster.list_topics("flights", timeout=10)  # creates it, with four partitions: the mock has no other way
+    (broker,) = cluster.list_topics(timeout=100).brokers.values()
+    cluster.list_topics("flights", timeout=100)  # creates it, with four partitions: the mock has no other way
     swapped = ["-W", "error:::__main__", "-c", textwrap.dedent(SWAPPED), FLIGHTS, tmp_path]
     data = sample(tmp_path / "flights.csv", 2000)
     theirs = run(

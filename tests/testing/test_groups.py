@@ -49,7 +49,7 @@ def polling() -> Iterator[Callable[[KafkaConsumer], None]]:
     yield start
     stop.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(100)
 
 
 def test_a_group_is_listed_with_its_members_and_what_they_read(

@@ -10,6 +10,7 @@ import pytest
 import zmq
 from kafka.errors import KafkaStorageError
 from sockets.serving import plain
+from timing import until
 from zmtp.vectors import GREETING_31, ready
 from zper.clients import (
     EARLIEST,
@@ -131,7 +132,7 @@ def test_only_what_is_flushed_can_be_fetched(clients):
     with TestBroker(zper=ZperOptions(flush_interval=3_600_000)) as broker:
         sock = clients.dealer(broker.zper.writer_address, "events", 0)
         sock.send(b"not yet")
-        broker.wait_until(lambda: broker.metrics()["zper_unflushed_messages"] == 1)
+        until(lambda: broker.metrics()["zper_unflushed_messages"] == 1)
         reader = clients.dealer(broker.zper.reader_address, "events")
         assert fetch(reader, 0, 100) == [OK, b""]
 
@@ -197,7 +198,7 @@ def test_an_internal_error_has_a_status_and_a_line_in_the_log(broker, clients, r
 def test_a_reader_with_an_unreadable_identity_gets_no_response(broker, clients):
     sock = clients.connect(zmq.DEALER, broker.zper.reader_address, b"me")
     sock.send_multipart([b"OFFSET", long(LATEST)])
-    broker.wait_until(lambda: broker.discarded.get("zper-identity") == 1)
+    until(lambda: broker.discarded.get("zper-identity") == 1)
     assert not sock.poll(50)
 
 
@@ -258,7 +259,7 @@ def test_a_compacted_topic_has_no_positions(broker, clients, caplog):
     assert offset(reader, LATEST) == (255, [])
     writer = clients.dealer(broker.zper.writer_address, "table", 2)
     writer.send_multipart([b"key", b"value"])
-    broker.wait_until(lambda: broker.discarded.get("zper-compacted") == 1)
+    until(lambda: broker.discarded.get("zper-compacted") == 1)
     assert "compacted" in caplog.text
     assert not writer.poll(50)
 

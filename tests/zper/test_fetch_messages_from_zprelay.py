@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import zmq
+from timing import until
 from zper.clients import identity, write
 
 from compat.kafka import KafkaProducer
@@ -26,7 +27,7 @@ def relayed(clients, broker, kind, topic="events", **options):
     """A client of the relay that is known to it."""
     before = broker.metrics()["zper_streams"]
     sock = clients.connect(kind, broker.zper.relay_address, identity(topic), **options)
-    broker.wait_until(lambda: broker.metrics()["zper_streams"] > before)
+    until(lambda: broker.metrics()["zper_streams"] > before)
     return sock
 
 
@@ -70,7 +71,7 @@ def test_after_a_restart_a_client_goes_on_from_the_end_as_it_was_then(tmp_path, 
         write(clients, broker, "events", [b"1"])
         assert sock.recv() == b"1"
     with broker:
-        broker.wait_until(lambda: broker.metrics()["zper_streams"] == 1)  # it has reconnected by itself
+        until(lambda: broker.metrics()["zper_streams"] == 1)  # it has reconnected by itself
         write(clients, broker, "events", [b"2"])
         assert sock.recv() == b"2"
 
@@ -93,7 +94,7 @@ def test_a_client_waits_while_its_topic_is_a_compacted_one(broker, clients, kind
     streams = broker.metrics()["zper_streams"]
     assert streams == 1 and not broker.discarded.get("zper-stream") and not broker.discarded.get("stream")
     broker.create_topic("events")
-    broker.wait_until(lambda: _receives(clients, broker, sock))
+    until(lambda: _receives(clients, broker, sock))
 
 
 def _receives(clients, broker, sock):
@@ -125,7 +126,7 @@ def test_messages_of_a_client_are_ignored(broker, clients):
 
 def test_a_client_with_an_unreadable_identity_gets_nothing_and_is_counted(broker, clients, kind):
     sock = clients.connect(kind, broker.zper.relay_address, b"me")
-    broker.wait_until(lambda: broker.discarded.get("zper-identity") == 1)
+    until(lambda: broker.discarded.get("zper-identity") == 1)
     assert not sock.poll(20)
 
 
@@ -147,6 +148,6 @@ def test_records_of_kafka_and_of_a_transaction_are_relayed_when_they_are_committ
 
 def test_a_socket_that_cannot_receive_is_counted(broker, clients):
     sock = clients.connect(zmq.PUSH, broker.zper.relay_address, identity("events"))
-    broker.wait_until(lambda: broker.discarded.get("zper-socket-type") == 1)
+    until(lambda: broker.discarded.get("zper-socket-type") == 1)
     assert broker.metrics()["zper_streams"] == 0
     sock.close()

@@ -9,6 +9,7 @@ import sys
 import pytest
 import zmq
 from ports import free_port
+from timing import until
 from zper.clients import identity
 
 from dafka import Broker
@@ -66,7 +67,7 @@ def test_accepted_messages_are_flushed_when_the_broker_stops(tmp_path, clients):
         sock = clients.dealer(broker.zper.writer_address, "events", 1)
         for number in range(1000):
             sock.send(b"%d" % number)
-        broker.wait_until(lambda: broker.metrics()["zper_unflushed_messages"] == 1000)
+        until(lambda: broker.metrics()["zper_unflushed_messages"] == 1000)
     assert sock.recv() == b"999"  # answered before its connection was closed
     with broker:
         assert broker.values("events") == [b"%d" % number for number in range(1000)]
@@ -84,7 +85,7 @@ def test_figures_have_descriptions_and_say_what_was_written(clients):
         assert figures["zper_bytes_in"] == 10
         assert figures["zper_unflushed_messages"] == figures["zper_unflushed_bytes"] == 0
         sock.close()
-        broker.wait_until(lambda: broker.metrics()["zper_connections"] == 0)
+        until(lambda: broker.metrics()["zper_connections"] == 0)
 
 
 def test_clients_of_every_version_of_the_protocol_are_told_apart_by_their_identity(clients):

@@ -7,6 +7,7 @@ from itertools import accumulate
 
 import pytest
 import zmq
+from timing import until
 from zper.clients import EARLIEST, INVALID_OFFSET, LATEST, OK, Clients, fetch, identity, offset, raw
 
 from compat.kafka import KafkaProducer
@@ -66,7 +67,7 @@ class History:
                 pass
         sock.close()
         self.messages += some
-        self.broker.wait_until(lambda: self.latest() == self.starts[-1])
+        until(lambda: self.latest() == self.starts[-1])
 
     def latest(self):
         return offset(self.reader(), LATEST)[1][1]

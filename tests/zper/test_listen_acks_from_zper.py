@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import zmq
+from timing import until
 from zper.clients import OK, fetch, long, raw, write
 
 from dafka.broker.interface.broker import TopicSpec
@@ -27,7 +28,7 @@ def subscribed(clients, broker, *topics, **options):
     for topic in topics:
         sock.subscribe(topic)
     sock.connect(broker.zper.ack_address)
-    broker.wait_until(lambda: subscriptions(broker) == before + len(topics))
+    until(lambda: subscriptions(broker) == before + len(topics))
     return sock
 
 
@@ -100,7 +101,7 @@ def test_a_subscriber_that_does_not_read_loses_acks_and_delays_nobody(broker, cl
         for _ in range(10):
             writer.send_multipart([bytes(10_000), b"x"])
     broker.wait_for_records("events", 3000)
-    broker.wait_until(lambda: broker.metrics()["zper_acks_dropped"] > 0)
+    until(lambda: broker.metrics()["zper_acks_dropped"] > 0)
     assert broker.metrics()["zper_queued_bytes"] < 1_200_000
     assert sock.recv_multipart() == [b"events", bytes(10_000), long(0)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import FrozenInstanceError, fields
 
 import pytest
+from timing import until
 from zper.clients import LATEST, offset, write
 
 from dafka.testing import TestBroker
@@ -89,7 +90,7 @@ def test_the_largest_numbers_that_a_key_takes_can_be_served(clients):
     with TestBroker(zper=options) as broker:
         slow = clients.dealer(broker.zper.writer_address, "events", 1)
         slow.send(b"slow")
-        broker.wait_until(lambda: broker.metrics()["zper_unflushed_messages"] == 1)
+        until(lambda: broker.metrics()["zper_unflushed_messages"] == 1)
         write(clients, broker, "events", [b"fast"])
         assert slow.recv() == b"slow"
         reader = clients.dealer(broker.zper.reader_address, "events")

@@ -8,6 +8,7 @@ import gevent
 import pytest
 import zmq
 from ports import LOOPBACK, free_port
+from timing import until
 from zper.clients import Clients, fetch, raw, write
 from zper.servers import Server
 
@@ -63,7 +64,7 @@ def test_messages_go_to_the_replica_as_they_are_and_in_order(source, target, cli
     write(clients, source, "events", *messages)
     target.wait_for_records("events", len(messages))
     assert octets(target) == octets(source) == b"".join(raw(*message) for message in messages)
-    source.wait_until(lambda: lag(source) == 0)
+    until(lambda: lag(source) == 0)
 
 
 def test_a_message_with_an_empty_first_frame_is_not_taken_for_one_with_a_delimiter(source, target, clients):
@@ -108,7 +109,7 @@ def test_a_replica_that_is_away_gets_everything_when_it_comes(clients):
         with node(writer_bind=address) as target:
             target.wait_for_records("events", 5)
             assert target.values("events") == [b"%d" % number for number in range(5)]
-            source.wait_until(lambda: lag(source) == 0)
+            until(lambda: lag(source) == 0)
 
 
 def test_a_node_that_starts_again_goes_on_where_it_was(tmp_path, clients):
@@ -118,11 +119,11 @@ def test_a_node_that_starts_again_goes_on_where_it_was(tmp_path, clients):
         write(clients, source, "events", [b"1"], [b"2"])
         with node(writer_bind=address) as target:
             target.wait_for_records("events", 2)
-            source.wait_until(lambda: lag(source) == 0)
+            until(lambda: lag(source) == 0)
         write(clients, source, "events", [b"3"])
     with source, node(writer_bind=address) as target:
         target.wait_for_records("events", 1)
-        source.wait_until(lambda: lag(source) == 0)
+        until(lambda: lag(source) == 0)
         assert target.values("events") == [b"3"]
 
 
@@ -134,9 +135,9 @@ def test_a_replica_that_comes_and_goes_has_every_message_in_order(tmp_path, clie
             with node(tmp_path, writer_bind=address) as target:
                 for number in range(500):
                     sock.send(b"%06d" % (500 * turn + number))
-                target.wait_until(lambda turn=turn: len(target.values("events")) > 500 * turn)
+                until(lambda turn=turn: len(target.values("events")) > 500 * turn)
         with node(tmp_path, writer_bind=address) as target:
-            source.wait_until(lambda: source.zper.metrics()["zper_messages_in"] == 2000 and lag(source) == 0)
+            until(lambda: source.zper.metrics()["zper_messages_in"] == 2000 and lag(source) == 0)
             got = target.values("events")
     first = list(dict.fromkeys(got))
     assert first == [b"%06d" % number for number in range(2000)]  # once at least, and none before another
@@ -153,7 +154,7 @@ def test_nodes_may_be_each_others_replicas(clients):
         for broker in (one, other):
             broker.wait_for_records("events", 3)
         for broker in (one, other):
-            broker.wait_until(lambda broker=broker: lag(broker) == 0)
+            until(lambda broker=broker: lag(broker) == 0)
         write(clients, one, "events", [b"end"])
         other.wait_for_records("events", 4)
         assert sorted(one.values("events")) == sorted(other.values("events"))
@@ -229,7 +230,7 @@ def test_a_topic_that_others_delete_and_create_is_copied_from_the_first_message_
 def test_the_copy_of_a_topic_that_others_delete_and_create_ends_and_holds_up_nobody(source, target, clients):
     write(clients, source, "events", *([b"%d" % number] for number in range(5)))
     target.wait_for_records("events", 5)
-    source.wait_until(lambda: lag(source) == 0)
+    until(lambda: lag(source) == 0)
     (replica,) = source.zper._replicas._targets
 
     def go_too_far(core):
@@ -238,7 +239,7 @@ def test_the_copy_of_a_topic_that_others_delete_and_create_ends_and_holds_up_nob
         copy.wake()
 
     source._within(go_too_far)
-    source.wait_until(lambda: not replica._copies)
+    until(lambda: not replica._copies)
     write(clients, source, "events", [b"5"])
     target.wait_for_records("events", 6)
 
@@ -246,13 +247,13 @@ def test_the_copy_of_a_topic_that_others_delete_and_create_ends_and_holds_up_nob
 def test_a_late_answer_about_a_deleted_topic_says_nothing_about_its_successor(source, target, clients):
     write(clients, source, "events", *([b"%d" % number] for number in range(5)))
     target.wait_for_records("events", 5)
-    source.wait_until(lambda: lag(source) == 0)
+    until(lambda: lag(source) == 0)
     (replica,) = source.zper._replicas._targets
     copy = replica._copies["events", 0]
     source._within(lambda core: core.delete_topics(["events"]))
     write(clients, source, "events", [b"5"])
     source._within(lambda core: copy._acknowledged(copy))
-    source.wait_until(lambda: lag(source) == 0)
+    until(lambda: lag(source) == 0)
     assert replica.acknowledged(("events", 0)) == 1
 
 
@@ -304,7 +305,7 @@ def test_connections_are_closed_when_nothing_comes_and_made_again(source, target
     monkeypatch.setattr(limits, "COPY_IDLE_SECONDS", 0.1)
     write(clients, source, "events", [b"1"])
     target.wait_for_records("events", 1)
-    target.wait_until(lambda: target.metrics()["zper_connections"] == 0)
+    until(lambda: target.metrics()["zper_connections"] == 0)
     write(clients, source, "events", [b"2"])
     target.wait_for_records("events", 2)
 
@@ -376,7 +377,7 @@ def test_a_replica_goes_on_where_it_was_when_the_node_is_killed(tmp_path, client
         writer.send(b"end")
         while (answer := writer.recv()) != b"end":
             answered.append(answer)
-        target.wait_until(lambda: b"end" in target.values("events"))
+        until(lambda: b"end" in target.values("events"))
         copied = list(dict.fromkeys(target.values("events")))  # some come twice
         stored, _ = decode_messages(octets_at(clients, source.addresses["reader"]))
         assert copied == [message for (message,) in stored]

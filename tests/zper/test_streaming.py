@@ -105,9 +105,9 @@ def test_a_stream_with_the_delimiter_repeats_it(broker, clients, reader):
 
 def test_a_stream_ends_with_its_client(broker, clients, reader):
     assert fetch(reader, 0, -1) == [OK]
-    broker.wait_until(lambda: streams(broker) == 1)
+    until(lambda: streams(broker) == 1)
     reader.close()
-    broker.wait_until(lambda: streams(broker) == 0)
+    until(lambda: streams(broker) == 0)
 
 
 def test_the_messages_sizes_in_raw_form_lead_to_the_next_offset(broker, clients, reader):

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 import pytest
 import zmq
 from ports import LOOPBACK, free_port
+from timing import until
 from zper.clients import INVALID_COMMAND, OK, identity, raw
 
 from dafka import Broker
-from dafka.testing.waiting import wait_until
 from dafka.zper import ZperOptions
 from dafka.zper.clients.cluster import Cluster
 from dafka.zper.cluster import limits, messages
@@ -60,7 +60,7 @@ def test_a_request_that_is_too_large_ends_its_connection_and_no_other(clients):
         hostile = clients.connect(zmq.DEALER, broker.zper.controller_address, identity("a"))
         sock = clients.connect(zmq.REQ, broker.zper.controller_address, identity("b"))
         hostile.send_multipart([b"NODE", b" " * 100_000])
-        wait_until(
+        until(
             lambda: broker.zper.discarded.get("zper-message-size", 0) > 0, what=lambda: broker.zper.discarded
         )
         sock.send(b"NODES")
@@ -95,13 +95,13 @@ def test_all_nodes_are_known_with_where_their_servers_listen(three):
                 states = {one["binds"]["writer"]: one["state"] for one in cluster.nodes()}
                 return states == dict.fromkeys(expected, "up")
 
-            wait_until(known)
+            until(known)
             assert cluster.nodes()[0]["binds"] == dict(broker.zper.addresses)
 
 
 def test_peers_are_those_of_the_configuration(three):
     with Cluster(three[2].zper.controller_address) as cluster:
-        wait_until(lambda: cluster.peers()[0]["node"] is not None)
+        until(lambda: cluster.peers()[0]["node"] is not None)
         (peer,) = cluster.peers()
         assert (peer["address"], peer["connected"]) == (three[0].zper.controller_address, True)
 
@@ -112,19 +112,19 @@ def test_topics_are_told_with_their_first_position_and_end(three, clients):
     sock.recv()
     end = len(raw(b"hello"))
     with Cluster(three[0].zper.controller_address) as cluster:
-        node = wait_until(
+        node = until(
             lambda: [
                 one["id"] for one in cluster.nodes() if one["binds"]["writer"] == three[1].zper.writer_address
             ]
         )[0]
         told = {"topic": "events", "node": node, "first": 0, "end": end}
-        wait_until(lambda: cluster.topics("events") == [told])  # at first it may be told as empty
+        until(lambda: cluster.topics("events") == [told])  # at first it may be told as empty
         assert cluster.topics("other") == []
 
 
 def test_a_node_that_is_silent_is_listed_as_lost(three):
     with Cluster(three[0].zper.controller_address) as cluster:
-        wait_until(lambda: len(cluster.nodes()) == 3)
+        until(lambda: len(cluster.nodes()) == 3)
         gone = three[1].zper.writer_address
         three[1].stop()
 
@@ -132,6 +132,6 @@ def test_a_node_that_is_silent_is_listed_as_lost(three):
             return {one["binds"]["writer"]: one["state"] for one in cluster.nodes()}
 
         other = three[2].zper.writer_address
-        wait_until(lambda: (states()[gone], states()[other]) == ("lost", "up"))
+        until(lambda: (states()[gone], states()[other]) == ("lost", "up"))
         three[1].start()
-        wait_until(lambda: states()[gone] == "up")
+        until(lambda: states()[gone] == "up")

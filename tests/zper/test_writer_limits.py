@@ -59,7 +59,7 @@ def test_clients_with_unreadable_identities_are_counted_and_logged_once_a_minute
     sock.connect(broker.zper.writer_address)
     sock.send(b"a")
     count = 2 * len(WRONG) + 1
-    broker.wait_until(lambda: broker.discarded.get("zper-identity") == count)
+    until(lambda: broker.discarded.get("zper-identity") == count)
     lines = [record for record in caplog.records if record.name == "dafka.zper.discarded"]
     assert len(lines) == 1
     assert broker.topics() == []
@@ -80,9 +80,9 @@ def test_a_flood_of_clients_with_random_identities_is_forgotten_when_they_go(bro
         for sock in some:
             sock.close()
     broker.wait_for_records("events", 500)
-    broker.wait_until(lambda: broker.metrics()["zper_connections"] == 0)
+    until(lambda: broker.metrics()["zper_connections"] == 0)
     writer = broker.zper._writer
-    broker.wait_until(lambda: not writer._clients and not writer._partitions)
+    until(lambda: not writer._clients and not writer._partitions)
 
 
 # -- topics and partitions ----------------------------------------------------------------------
@@ -110,7 +110,7 @@ def test_messages_for_a_partition_that_does_not_exist_are_counted(broker, client
     broker.create_topic("events", partitions=3)
     sock = clients.dealer(broker.zper.writer_address, topic, 2)
     sock.send(b"a")
-    broker.wait_until(lambda: broker.discarded.get("zper-partition") == 1)
+    until(lambda: broker.discarded.get("zper-partition") == 1)
     assert broker.topics() == ["events"]
     assert not sock.poll(50)
 
@@ -140,7 +140,7 @@ def test_a_message_of_max_message_octets_is_taken_and_a_larger_one_disconnects(c
             assert sock.recv() == frames[-1]
         sock = clients.dealer(broker.zper.writer_address, "events", 2)
         sock.send_multipart([bytes(1_500_000), bytes(1_500_001)])
-        broker.wait_until(lambda: broker.discarded.get("zper-message-size"))
+        until(lambda: broker.discarded.get("zper-message-size"))
         assert len(broker.records("events")) == 3
 
 
@@ -215,7 +215,7 @@ def test_messages_not_stored_until_the_broker_stops_are_logged(clients, caplog, 
     broker.fail_next_produce(KafkaStorageError, times=10**6)
     sock = clients.dealer(broker.zper.writer_address, "events", 1)
     sock.send(b"a")
-    broker.wait_until(lambda: broker.metrics()["zper_unflushed_messages"] == 1)
+    until(lambda: broker.metrics()["zper_unflushed_messages"] == 1)
     broker.stop()
     assert "1 messages for events were not stored" in caplog.text
     assert not sock.poll(50)
@@ -273,7 +273,7 @@ def test_messages_waiting_in_all_partitions_together_are_bounded(clients, monkey
         until(find_no_room)
         assert 200_000 < broker.zper.metrics()["zper_unflushed_bytes"] < 2_000_000
         broker.clear_faults()
-        broker.wait_until(lambda: broker.zper.metrics()["zper_messages_in"] == sent)
+        until(lambda: broker.zper.metrics()["zper_messages_in"] == sent)
         assert broker.zper.metrics()["zper_unflushed_bytes"] == 0
 
 
@@ -313,13 +313,13 @@ def test_a_client_that_goes_without_having_read_its_answers_is_forgotten(broker,
     lazy = clients.dealer(broker.zper.writer_address, "events", 2, **options)
     writer = broker.zper._writer
     lazy.send(bytes(5000))
-    broker.wait_until(lambda: len(writer._clients) == 1)
+    until(lambda: len(writer._clients) == 1)
     with pytest.raises(zmq.Again):
         while True:
             lazy.send(bytes(5000))
     assert len(writer._clients) == 1
     lazy.close()
-    broker.wait_until(lambda: not writer._clients and not writer._partitions)
+    until(lambda: not writer._clients and not writer._partitions)
 
 
 def test_messages_of_a_client_that_has_gone_are_flushed_at_once(clients):

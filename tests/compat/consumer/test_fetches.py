@@ -17,13 +17,13 @@ from kafka.errors import (
     TopicAuthorizationFailedError,
 )
 from kafka.structs import OffsetAndMetadata, TopicPartition
+from timing import until
 
 from compat.kafka._calls import Calls
 from compat.kafka.consumer._fetches import Fetches
 from dafka.broker.interface.broker import Fetched, FetchFrom
 from dafka.hub.hub import get_hub
 from dafka.protocol.batch_writer import encode_batch
-from dafka.testing import wait_until
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 CONFIG = {
@@ -157,9 +157,9 @@ def test_another_thread_ends_a_fetch_that_waits(broker: Broker, new_fetches: Cal
 
     waiting = threading.Thread(target=fetch)
     waiting.start()
-    wait_until(lambda: broker.asked)
+    until(lambda: broker.asked)
     fetches.interrupt()
-    wait_until(lambda: fetches.fetches == 1)
+    until(lambda: fetches.fetches == 1)
     waiting.join()
     assert fetches._fetching is None
 
@@ -247,7 +247,7 @@ def test_an_error_that_passes_has_the_metadata_looked_at_and_a_pause(
     assert fetches.fetch(0.0)
     assert fetches.stale_metadata
     assert not fetches.fetch(0.0)
-    wait_until(lambda: fetches.fetch(0.0))
+    until(lambda: fetches.fetch(0.0))
     assert len(broker.asked) == 2
 
 

@@ -17,12 +17,12 @@ from kafka.errors import (
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
+from timing import until
 
 from compat.kafka._calls import Calls
 from compat.kafka.consumer._group_session import NO_GENERATION, Session
 from dafka.broker.interface.broker import Joined, JoinRequest, LeavingMember, Synced
 from dafka.hub.hub import get_hub
-from dafka.testing import wait_until
 
 SECONDS = 100.0
 CONFIG = {
@@ -228,7 +228,7 @@ def test_a_heartbeat_without_a_coordinator_is_repeated(
     coordinator.beats = [NotCoordinatorError, None]
     session = new_session()
     outcome(session)
-    wait_until(lambda: not coordinator.beats)
+    until(lambda: not coordinator.beats)
     assert not session.called and not session.lost
 
 
@@ -237,7 +237,7 @@ def test_a_program_that_does_not_poll_leaves_its_group(
 ) -> None:
     session = new_session(max_poll_interval_ms=50)
     outcome(session)
-    wait_until(lambda: coordinator.left)
+    until(lambda: coordinator.left)
     assert [one.member_id for one in coordinator.left] == ["m"]
     assert session.pending_error is UnknownMemberIdError
 
@@ -270,4 +270,4 @@ def test_a_newer_attempt_ends_one_that_was_left_under_way(
     assert not first.wait(0.02)
     coordinator.joins.clear()
     assert isinstance(outcome(session), Joined)
-    wait_until(lambda: first.green is not None and first.green.dead)
+    until(lambda: first.green is not None and first.green.dead)

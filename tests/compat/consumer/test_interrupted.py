@@ -11,10 +11,11 @@ from itertools import count
 from typing import Any
 
 import pytest
+from timing import until
 
 from compat.kafka import Deserializer, KafkaConsumer, TopicPartition
 from compat.kafka.consumer import _group_member, _polling, group
-from dafka.testing import TestBroker, wait_until
+from dafka.testing import TestBroker
 
 Consumers = Callable[..., KafkaConsumer]
 
@@ -41,10 +42,10 @@ def test_an_interrupted_poll_returns_its_records_the_next_time(
     consumer = kafka_consumer_factory(group_id="g", value_deserializer=InterruptedAt(b"d"))
     consumer.assign([TopicPartition("t", 0), TopicPartition("t", 1)])
     with pytest.raises(KeyboardInterrupt):
-        wait_until(lambda: consumer.poll(1000))
+        until(lambda: consumer.poll(1000))
     assert [consumer.position(TopicPartition("t", number)) for number in (0, 1)] == [0, 0]
     seen: list[Any] = []
-    wait_until(
+    until(
         lambda: seen.extend(r.value for rows in consumer.poll(100).values() for r in rows) or len(seen) == 4
     )
     assert sorted(seen) == [b"a", b"b", b"c", b"d"]
@@ -138,9 +139,9 @@ def test_a_poll_that_waits_is_interrupted_at_once_and_can_be_repeated(
 ) -> None:
     dafka_broker.create_topic("t")
     consumer = kafka_consumer_factory("t", group_id="g")
-    wait_until(lambda: consumer.poll(50) == {} and consumer.assignment())
+    until(lambda: consumer.poll(50) == {} and consumer.assignment())
     with pytest.raises(KeyboardInterrupt):  # wherever this thread is by then
         threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
         consumer.poll(100_000)
     dafka_broker.preload("t", [b"v"])
-    assert wait_until(lambda: consumer.poll(1000))[TopicPartition("t", 0)][0].value == b"v"
+    assert until(lambda: consumer.poll(1000))[TopicPartition("t", 0)][0].value == b"v"

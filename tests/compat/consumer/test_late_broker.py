@@ -9,10 +9,11 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
+from timing import until
 
 from compat.kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from compat.kafka.errors import CoordinatorLoadInProgressError, KafkaTimeoutError
-from dafka.testing import TestBroker, wait_until
+from dafka.testing import TestBroker
 
 Consumers = Callable[..., KafkaConsumer]
 
@@ -49,7 +50,7 @@ def test_a_poll_is_over_when_its_time_is_and_the_next_one_gets_the_records(
 ) -> None:
     dafka_broker.preload("t", [b"%d" % number for number in range(5)])
     consumer = kafka_consumer_factory("t", max_poll_records=2)
-    assert len(wait_until(lambda: consumer.poll(100))[T0]) == 2
+    assert len(until(lambda: consumer.poll(100))[T0]) == 2
     consumer.seek(T0, 1)  # past what was fetched
     consumer.seek(T0, 0)
     with hanging(), in_time():
@@ -58,7 +59,7 @@ def test_a_poll_is_over_when_its_time_is_and_the_next_one_gets_the_records(
         assert consumer.poll(50) == {}
         assert consumer.poll(0) == {}
     consumer.seek(T0, 4)
-    assert [one.value for one in wait_until(lambda: consumer.poll(100))[T0]] == [b"4", b"5"]
+    assert [one.value for one in until(lambda: consumer.poll(100))[T0]] == [b"4", b"5"]
 
 
 def test_a_new_consumer_and_a_new_member_wait_no_longer_than_they_were_told(
@@ -71,7 +72,7 @@ def test_a_new_consumer_and_a_new_member_wait_no_longer_than_they_were_told(
             assert consumer.poll(50) == {}
             assert consumer.poll(0) == {}
     for consumer in (alone, member):
-        assert wait_until(lambda consumer=consumer: consumer.poll(100))[T0][0].value == b"v"
+        assert until(lambda consumer=consumer: consumer.poll(100))[T0][0].value == b"v"
 
 
 def test_an_iteration_ends_at_its_timeout(
@@ -81,7 +82,7 @@ def test_an_iteration_ends_at_its_timeout(
     consumer = kafka_consumer_factory("t", consumer_timeout_ms=100)
     with hanging(), in_time():
         assert list(consumer) == []
-    assert wait_until(lambda: [record.value for record in consumer]) == [b"v"]
+    assert until(lambda: [record.value for record in consumer]) == [b"v"]
 
 
 def test_methods_with_a_timeout_give_up(
@@ -111,7 +112,7 @@ def test_a_consumer_can_be_closed(
 ) -> None:
     dafka_broker.preload("t", [b"v"])
     consumer = kafka_consumer_factory("t", group_id="g")
-    wait_until(lambda: consumer.poll(100))
+    until(lambda: consumer.poll(100))
     with hanging(), in_time():
         consumer.close(timeout_ms=100)
 
@@ -122,7 +123,7 @@ def test_a_commit_before_a_rebalance_takes_no_longer_than_the_poll(
 ) -> None:
     dafka_broker.preload("t", [b"v"])
     consumer = kafka_consumer_factory("t", group_id="g", auto_commit_interval_ms=60_000)
-    wait_until(lambda: consumer.poll(100))
+    until(lambda: consumer.poll(100))
     consumer.subscribe(["t", "u"])
     if failing:
         dafka_broker.fail_next_commit(CoordinatorLoadInProgressError, times=1000)
@@ -131,7 +132,7 @@ def test_a_commit_before_a_rebalance_takes_no_longer_than_the_poll(
         consumer.poll(0)
     dafka_broker.clear_faults()
     dafka_broker.preload("u", [b"w"])
-    wait_until(lambda: TopicPartition("u", 0) in consumer.poll(100))
+    until(lambda: TopicPartition("u", 0) in consumer.poll(100))
 
 
 @pytest.mark.parametrize("group", [None, "g"])

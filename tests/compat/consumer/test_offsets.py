@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from kafka.consumer.subscription_state import SubscriptionState
+from timing import until
 
 from compat.kafka._calls import Calls
 from compat.kafka.consumer._membership import Identity, Membership
@@ -29,7 +30,6 @@ from compat.kafka.errors import (
 from compat.kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 from dafka.broker.interface.broker import CommittedOffset, ListedOffset
 from dafka.hub.hub import get_hub
-from dafka.testing import wait_until
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 SECONDS = 100.0
@@ -207,7 +207,7 @@ def test_a_partition_whose_leader_has_moved_is_reset_later_and_the_metadata_look
     positions = new_positions()
     assert not resolve(positions)
     assert at(subscription) == [None, None] and member.outdated
-    wait_until(lambda: resolve(positions))
+    until(lambda: resolve(positions))
     assert at(subscription) == [0, 0]
 
 
@@ -289,7 +289,7 @@ def test_callbacks_of_asynchronous_commits_are_called_in_the_programs_next_call(
     broker.commit_errors = [UnknownMemberIdError]
     positions, called = new_positions(), list[Any]()
     future = positions.commit_async(AT_5, lambda *outcome: called.append(outcome))
-    wait_until(lambda: future.is_done)
+    until(lambda: future.is_done)
     assert not called
     positions.call_back()
     positions.call_back()
@@ -310,7 +310,7 @@ def test_a_consumer_that_was_fenced_says_so_in_every_later_call(
     broker.commit_errors = [FencedInstanceIdError]
     positions = new_positions(group_instance_id="i")
     future = positions.commit_async(AT_5, None)
-    wait_until(lambda: future.is_done)
+    until(lambda: future.is_done)
     for _ in range(2):
         with pytest.raises(FencedInstanceIdError, match="i"):
             positions.call_back()
@@ -324,9 +324,9 @@ def test_an_automatic_commit_has_the_positions_and_is_due_once_an_interval(
 ) -> None:
     positions = new_positions(auto_commit_interval_ms=10)
     subscription.seek(T0, 3)
-    wait_until(positions.commit_is_due)
+    until(positions.commit_is_due)
     positions.auto_commit_now()
-    wait_until(lambda: broker.commits)
+    until(lambda: broker.commits)
     assert {key: one.offset for key, one in broker.commits[0].items()} == {("t", 0): 3}
     assert new_positions(auto_commit_interval_ms=60_000).commit_is_due() is False
 

@@ -17,6 +17,7 @@ from kafka.errors import (
     OutOfOrderSequenceNumberError,
     RequestTimedOutError,
 )
+from timing import until
 
 from compat.kafka import KafkaProducer
 from dafka.broker import connect
@@ -115,7 +116,7 @@ def test_a_batch_that_is_too_large_for_its_topic_is_split_and_sent_in_pieces(
         for record in records
     )
     offsets = [*range(42), -1, *range(42, 99)]
-    broker.wait_until(lambda: len(outcomes) == 100, 10)
+    until(lambda: len(outcomes) == 100)
     assert outcomes == list(enumerate(offsets))
 
 

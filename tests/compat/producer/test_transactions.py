@@ -12,6 +12,7 @@ from kafka.errors import (
     ProducerFencedError,
     TransactionAbortedError,
 )
+from timing import until
 
 from compat.kafka import TopicPartition
 from dafka.broker import connect
@@ -154,9 +155,7 @@ def test_a_transaction_that_lasts_too_long_is_aborted_by_the_broker(broker, new_
     producer.begin_transaction()
     producer.send("t", b"a").get(100)
     connection = connect(broker.bootstrap_servers, 100.0)
-    broker.wait_until(
-        lambda: connection.call("describe_transactions", ["slow"])["slow"].state == "CompleteAbort", 100
-    )
+    until(lambda: connection.call("describe_transactions", ["slow"])["slow"].state == "CompleteAbort")
     with pytest.raises(ProducerFencedError if level == 1 else InvalidTxnStateError):  # as Kafka's clients
         producer.commit_transaction()
     assert committed() == []

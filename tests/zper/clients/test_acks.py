@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import zmq
+from timing import until
 from zper.model_server import ModelServer
 
-from dafka.testing.waiting import wait_until
 from dafka.zper import Acks
 from dafka.zper.commands import InvalidResponseError
 
@@ -18,7 +18,7 @@ def subscribed(acks: Acks, server: ModelServer, topic: str) -> None:
         server.append(topic, b"probe")
         return acks.receive(0.01) is not None
 
-    wait_until(told)
+    until(told)
     server.append(topic, b"last probe")
     while (ack := acks.receive(100.0)) is not None and ack.id != b"last probe":
         pass
@@ -64,4 +64,4 @@ def test_something_else_than_an_ack_is_an_error(message: list[bytes]):
                 except InvalidResponseError:
                     return True
 
-            wait_until(raises)
+            until(raises)

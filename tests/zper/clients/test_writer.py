@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from timing import until
 from zper.model_server import ModelServer
 
 from dafka.protocol.raw import decode_messages
-from dafka.testing.waiting import wait_until
 from dafka.zper import Mode, Writer
 from dafka.zper.clients import writer as writer_module
 from dafka.zper.clients.errors import NoResponseError
@@ -22,7 +22,7 @@ def test_writes_messages_in_their_order(server: ModelServer, mode: Mode):
     with Writer("flights", server.writer, mode=mode) as writer:
         for number in range(500):
             writer.send(b"id", b"%d" % number)
-    wait_until(lambda: server.received == 500)
+    until(lambda: server.received == 500)
     assert stored(server) == [[b"id", b"%d" % number] for number in range(500)]
 
 
@@ -70,7 +70,7 @@ def send_ten_in_vain(writer: Writer, server: ModelServer) -> None:
     """Messages 0 to 9, received by a silent server that is gone then; the next one, at its place, answers."""
     for number in range(10):
         writer.send(b"%d" % number)
-    wait_until(lambda: server.received == 10)
+    until(lambda: server.received == 10)
     server.stop()
     server.silent = False
     server.start()
@@ -90,7 +90,7 @@ def test_a_response_of_the_next_connection_answers_no_message_of_the_one_before(
     with Writer("flights", server.writer) as writer:
         send_ten_in_vain(writer, server)
         writer.send(b"10")
-        wait_until(lambda: server.received > 10)
+        until(lambda: server.received > 10)
         writer._connection.socket.poll(60_000)  # its response is there
         writer._take_responses()
         assert writer.unanswered == 11
@@ -135,7 +135,7 @@ def test_several_servers_share_the_messages(server: ModelServer):
         ModelServer() as other,
         Writer("flights", [server.writer, other.writer], mode=0) as writer,
     ):
-        wait_until(lambda: writer.send(b"x") or (server.received > 0 and other.received > 0))
+        until(lambda: writer.send(b"x") or (server.received > 0 and other.received > 0))
     with pytest.raises(ValueError, match="it takes one address"):
         Writer("flights", [server.writer, server.writer])
 
@@ -148,7 +148,7 @@ def test_a_message_that_the_server_does_not_take_is_refused_before_it_ends_the_c
         with pytest.raises(ValueError, match=r"a message of 11 octets; the server takes 10 \(max_message\)"):
             writer.send(b"12345", b"678901")
         writer.send(b"12345", b"67890")
-    wait_until(lambda: stored(server) == [[b"12345", b"67890"]])
+    until(lambda: stored(server) == [[b"12345", b"67890"]])
 
 
 def test_an_error_within_the_block_is_not_waited_with(server: ModelServer):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from documents.markdown import blocks
+from timing import until
 from zper.foreign.programs import NAMES, Program, build, java
 
 from dafka.protocol.raw import message_sizes
@@ -113,7 +114,7 @@ def test_streams(program: Program, filled: TestBroker) -> None:
 @pytest.mark.parametrize("kind", ["DEALER", "PULL"])
 def test_gets_new_messages_from_the_relay(program: Program, filled: TestBroker, kind: str) -> None:
     with program.running("relay", filled.zper.relay_address, "events", kind, 2) as lines:
-        filled.wait_until(lambda: filled.metrics()["zper_streams"] == 1, timeout=100)
+        until(lambda: filled.metrics()["zper_streams"] == 1)
         write(filled, [[b"new"], LONG])
         assert lines.readline() == "new\n"
         assert lines.readline() == b"|".join(LONG).decode() + "\n"
@@ -123,7 +124,7 @@ def test_gets_new_messages_from_the_relay(program: Program, filled: TestBroker, 
 def test_listens_to_acks(program: Program, filled: TestBroker) -> None:
     end = sum(message_sizes(MESSAGES))
     with program.running("acks", filled.zper.ack_address, "events", 2) as lines:
-        filled.wait_until(lambda: filled.zper._publisher.metrics()["subscriptions"] == 1, timeout=100)
+        until(lambda: filled.zper._publisher.metrics()["subscriptions"] == 1)
         write(filled, [[b"id-1", b"x"], [b"id-2"]])
         assert lines.readline() == f"events|id-1|{end}\n"
         assert lines.readline() == f"events|id-2|{end + 9}\n"
