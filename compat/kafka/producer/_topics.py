@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import repeat
-from random import choices
+from random import choices, randbytes
 from typing import Any
 
 from kafka.partitioner import murmur2
@@ -22,7 +22,8 @@ from kafka.structs import TopicPartition
 
 from compat.kafka.producer._batches import PartitionQueue
 
-DRAWN = 64  # queues at a time, for records without a key
+DRAWN = 256  # octets or queues at a time, for records without a key
+_OCTETS = bytes(range(256))
 REMEMBERED_KEYS = 16_384  # keys of one topic whose partition is remembered
 REMEMBERED_KEY_SIZE = 256  # octets of the longest of them
 
@@ -30,7 +31,17 @@ REMEMBERED_KEY_SIZE = 256  # octets of the longest of them
 class Topic:
     """One topic as of the last metadata: the queues of its partitions, in their order."""
 
-    __slots__ = ("_by_key", "_drawn", "any_queue", "by_number", "count", "queue_of_key", "queues")
+    __slots__ = (
+        "_by_key",
+        "_by_octet",
+        "_drawn",
+        "_none",
+        "any_queue",
+        "by_number",
+        "count",
+        "queue_of_key",
+        "queues",
+    )
 
     def __init__(self, queues: list[PartitionQueue]) -> None:
         self.queues = queues
@@ -41,12 +52,19 @@ class Topic:
         """One at random; IndexError if :meth:`draw` has to be asked."""
         if self.count == 1:
             self.any_queue = repeat(queues[0]).__next__
+        # Each octet stands for a queue; so many as would favour the first queues stand for none.
+        self._by_octet = queues * (len(_OCTETS) // self.count)
+        self._none = _OCTETS[len(self._by_octet) :]
         self._by_key: dict[bytes, PartitionQueue] = {}
         self.queue_of_key: Callable[[bytes], PartitionQueue | None] = self._by_key.get
 
     def draw(self) -> PartitionQueue:
         """A queue at random, and some more for :attr:`any_queue`; there has to be one."""
-        drawn = choices(self.queues, k=DRAWN)
+        if self._by_octet:
+            octets = randbytes(DRAWN).translate(None, self._none)
+            drawn = list(map(self._by_octet.__getitem__, octets))
+        else:
+            drawn = choices(self.queues, k=DRAWN)
         queue = drawn.pop()
         self._drawn.extend(drawn)
         return queue

@@ -17,6 +17,8 @@ import atexit
 import logging
 import os
 import threading
+import time
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import kafka.producer.kafka as _theirs
@@ -47,8 +49,6 @@ _RECORD_OVERHEAD = 11
 # A record whose estimate is further than this from max_request_size cannot be over it.
 _SIZE_MARGIN = 128
 _TIMESTAMPS = range(-TIMESTAMP_LIMIT, TIMESTAMP_LIMIT + 1)  # the range of a record batch
-
-_new_future = object.__new__
 
 
 class KafkaProducer:
@@ -89,7 +89,7 @@ class KafkaProducer:
         self._partitions_itself = type(self.config["partitioner"]) is DefaultPartitioner
         self._certainly_small = self.config["max_request_size"] - _SIZE_MARGIN
         self._register_metrics()
-        self._time = self._client.broker.time
+        self._time_ns = _nanoseconds(self._client.broker.time)
         self._closed = False
         self._sender.at_exit = _finish_at_exit(self._accumulator, self._pid)
         atexit.register(self._sender.at_exit)
@@ -207,7 +207,7 @@ class KafkaProducer:
         if self._transactions is not None:
             self._transactions.check_send()
         if timestamp_ms is None:
-            timestamp_ms = int(self._time() * 1000)
+            timestamp_ms = self._time_ns() // 1_000_000
         elif type(timestamp_ms) is not int or timestamp_ms not in _TIMESTAMPS:
             raise TypeError(timestamp_ms)
 
@@ -225,8 +225,7 @@ class KafkaProducer:
         else:
             batch, index = self._accumulator.append(queue, record, size)
 
-        # The same as RecordFuture(batch, (...)), without the call.
-        future = _new_future(RecordFuture)
+        future: RecordFuture = RecordFuture()
         future._produce_future = batch
         future.args = (index, timestamp_ms, None, key_size, value_size, header_size)
         return future
@@ -393,6 +392,11 @@ class KafkaProducer:
             f"<KafkaProducer client_id={config.get('client_id')} "
             f"transactional_id={config.get('transactional_id')}>"
         )
+
+
+def _nanoseconds(clock: Callable[[], float]) -> Callable[[], int]:
+    """The clock in nanoseconds; whole numbers are divided sooner than others are made whole."""
+    return time.time_ns if clock is time.time else lambda: int(clock() * 1000) * 1_000_000
 
 
 def _finish_at_exit(accumulator: _accumulator.RecordAccumulator, pid: int) -> Any:
