@@ -187,7 +187,7 @@ WIDE = frozenset(
     {
         *("DescribeGroups", "ListGroups", "CreateTopics", "DescribeConfigs", "DescribeLogDirs"),
         *("DescribeProducers", "DescribeTransactions", "ListTransactions", "ListConfigResources"),
-        *("ConsumerGroupDescribe", "StreamsGroupDescribe"),
+        *("ConsumerGroupDescribe", "ShareGroupDescribe", "StreamsGroupDescribe", "DescribeShareGroupOffsets"),
         *("DescribeTopicPartitions", "DescribeAcls", "DeleteAcls"),
         *("DescribeClientQuotas", "DescribeUserScramCredentials"),
     }

@@ -386,10 +386,10 @@ class ShareCalls(ShareInterface):
 
     def _read_or_to_read(self, group: str) -> list[TopicPartition]:
         """The partitions that a group has a state for, and those of the topics that its members read."""
-        found = dict.fromkeys(self._progress.read(group))
+        pace = Pace()
+        found = dict.fromkeys(pace.over(self._progress.read(group)))
         known = self._groups.get(group)
         if isinstance(known, ShareGroup):
-            pace = Pace()
             for name in pace.over(sorted(known.subscribed() or ())):
                 topic = self._topics.get(name)
                 if topic is not None:

@@ -55,9 +55,10 @@ class ShareFetch:
             if not self._answers and self.min_bytes > 1 and not self._abandoned:
                 self._take(list(self._places), 0.0)  # all that is available now, even if it is less
         finally:
-            for delivery in self._places:
+            pace = Pace()
+            for delivery in pace.over(self._places):
                 delivery.leave(self)
-            for delivery in self._offered:  # the next one in the line gets what this one leaves
+            for delivery in pace.over(self._offered):  # the next one in the line gets what this one leaves
                 delivery.offer()
         return self._answers
 

@@ -38,7 +38,7 @@ class OffsetChanges:
     def delete(self, group: str, topics: Iterable[str]) -> dict[TopicPartition, Error | None]:
         """Forget what a group has of topics; the error of each, as of its partition -1."""
         places: dict[UUID, list[int]] = {}
-        for topic_id, number in self._states.places(group):
+        for topic_id, number in Pace().over(self._states.places(group)):
             places.setdefault(topic_id, []).append(number)
         parts: dict[TopicPartition, Error | None] = {}
         for name in Pace().over(topics):

@@ -15,6 +15,7 @@ from dafka.broker.share.runs import RecordState
 from dafka.broker.share.settings import SettingsTable
 from dafka.broker.share.states import States
 from dafka.broker.topics.table import Partition, TopicTable
+from dafka.hub.turns import Pace
 from dafka.log import LogError
 
 
@@ -37,9 +38,13 @@ class Progress:
         self._deliveries = deliveries
 
     def read(self, group: str) -> list[TopicPartition]:
-        """The partitions that a group has a state for."""
-        found = ((self._topics.by_id(id_), number) for id_, number in self._states.places(group))
-        return [(topic.name, number) for topic, number in found if topic is not None]
+        """The partitions that a group has a state for; waits as a green thread."""
+        found: list[TopicPartition] = []
+        for topic_id, number in Pace().over(self._states.places(group)):
+            topic = self._topics.by_id(topic_id)
+            if topic is not None:
+                found.append((topic.name, number))
+        return found
 
     def offset(self, group: str, key: TopicPartition) -> ShareOffset:
         """A group's progress in a partition, as tools ask for it."""

@@ -56,9 +56,12 @@ class ShareSession:
 
     def take_owed(self, places: Iterable[SharePlace]) -> dict[SharePlace, SharedRecords]:
         """Empty answers for those of the partitions that are owed one; waits as a green thread."""
-        owed = [place for place in Pace().over(places) if place in self.owed] if self.owed else []
-        self.owed.difference_update(owed)
-        return dict.fromkeys(owed, SharedRecords())
+        found: dict[SharePlace, SharedRecords] = {}
+        for place in Pace().over(places) if self.owed else ():
+            if place in self.owed:
+                self.owed.discard(place)
+                found[place] = SharedRecords()
+        return found
 
     def read(self, places: Collection[SharePlace]) -> None:
         """Note that something was read of these partitions: it is the turn of the others.

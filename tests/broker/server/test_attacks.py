@@ -6,8 +6,10 @@ import gc
 import gzip
 import os
 import signal
+from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,10 +17,15 @@ from broker.clients import batch
 from broker.server import attacks
 from broker.server.client import WireClient, encoded
 from broker.server.samples import fetch, produce
+from broker.server.share_samples import share_fetch, share_offsets, share_samples
 from cli.tools import running
 from crc32c import crc32c
 
 from dafka import Broker
+from dafka.broker.server.answers import share as answers
+from dafka.broker.share.delivery import Delivery
+from dafka.hub import limits as hub_limits
+from dafka.hub import turns
 from dafka.hub.hub import get_hub
 from dafka.protocol.batch import CRC_END, CRC_START, HEADER, HEADER_OCTETS, LENGTH_END, check_batch
 
@@ -103,6 +110,47 @@ def test_an_incremental_fetch_costs_what_has_changed(monkeypatch):
         wire.ask(produce("topic", *[batch(b"x")] * 3), 9)
         assert sorted(ask(3)) == [0, 1, 2]
         assert 3 <= sum(looked) <= 6
+
+
+def test_answers_about_very_many_share_partitions_are_made_in_pieces(monkeypatch):
+    count = 10 * hub_limits.PACE_ITEMS
+    pauses, seen = [0], Counter[tuple[str, int]]()
+    in_later_turn = turns.in_later_turn
+
+    def pause(go_on: Any) -> None:
+        pauses[0] += 1
+        in_later_turn(go_on)
+
+    def watch(owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+
+        def call(*args: Any) -> Any:
+            is_in_hub = get_ident() == hub_thread
+            seen[name, pauses[0] if is_in_hub else -1 - seen.total()] += 1
+            return original(*args)
+
+        monkeypatch.setattr(owner, name, call)
+
+    with Broker(listen="127.0.0.1:0") as broker, WireClient(broker) as wire:
+        wire.ask(attacks.topic_of("topic", count), 5)
+        topic_id = get_hub().run(broker._running.core.metadata, ["topic"]).topics["topic"].topic_id
+        wire.ask(share_samples("topic", topic_id)[0], 1)  # a heartbeat
+        opening = share_fetch(topic_id)
+        Place = opening.topics[0].FetchPartition
+        opening.topics[0].partitions = [
+            Place(partition_index=number, acknowledgement_batches=[]) for number in range(count)
+        ]
+        hub_thread = get_hub().run(get_ident)
+        monkeypatch.setattr(hub_limits, "PACE_SECONDS", 0.0)  # whoever may pause does
+        monkeypatch.setattr(turns, "in_later_turn", pause)
+        watch(answers, "fetched_partition")
+        watch(answers, "offset_of")
+        watch(Delivery, "leave")
+        wire.ask(opening, 1)
+        wire.ask(share_fetch(topic_id, 1, topics=[], max_wait_ms=50), 1)  # stands in line
+        wire.ask(share_offsets(None), 0)
+    assert {name for name, _ in seen} == {"fetched_partition", "offset_of", "leave"}
+    assert max(seen.values()) <= hub_limits.PACE_ITEMS
 
 
 def with_gzip_of(body: bytes) -> bytes:

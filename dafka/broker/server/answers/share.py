@@ -175,7 +175,9 @@ def share_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any:
         error_message=error_message(fetched.error, fetched.detail),
         acquisition_lock_timeout_ms=int(fetched.lock * 1000),
         responses=[
-            _Fetched(topic_id=topic, partitions=[fetched_partition(number, one) for number, one in some])
+            _Fetched(
+                topic_id=topic, partitions=[fetched_partition(number, one) for number, one in pace.over(some)]
+            )
             for topic, some in by_topic(fetched.partitions).items()
         ],
         node_endpoints=[],
@@ -213,6 +215,7 @@ def fetched_partition(number: int, one: SharedRecords) -> Any:
 
 def share_acknowledge(broker: BrokerInterface, request: Any, context: Context) -> Any:
     answer = broker.share_acknowledge(asked_of(request))
+    pace = Pace()
     return ShareAcknowledgeResponse(
         throttle_time_ms=0,
         error_code=error_code(answer.error),
@@ -223,7 +226,7 @@ def share_acknowledge(broker: BrokerInterface, request: Any, context: Context) -
                 topic_id=topic,
                 partitions=[
                     acknowledged_partition(number, one.acknowledge_error or one.error, one.detail)
-                    for number, one in some
+                    for number, one in pace.over(some)
                 ],
             )
             for topic, some in by_topic(answer.partitions).items()
