@@ -27,8 +27,10 @@ def taken(since: Since[K], fresh: Mapping[K, frozenset[int]], epoch: int) -> Sin
         before = found.get(key)
         if before is None:
             found[key] = {epoch: numbers}
+        elif epoch in before:
+            found[key] = {**before, epoch: before[epoch] | numbers}
         else:
-            found[key] = {**before, epoch: before.get(epoch, frozenset()) | numbers}
+            found[key] = {**before, epoch: numbers}
     return found
 
 
@@ -36,10 +38,19 @@ def lost(since: Since[K], given_up: Mapping[K, frozenset[int]]) -> Since[K]:
     """Without numbers that the member has no more."""
     found = dict(since)
     for key, numbers in given_up.items():
-        before = found.pop(key, {})
-        left = {epoch: rest for epoch, had in before.items() if (rest := had - numbers)}
+        before = found.get(key)
+        if before is None:
+            continue
+        if len(before) == 1:  # as nearly always
+            ((epoch, had),) = before.items()
+            rest = had - numbers
+            left = {epoch: rest} if rest else {}
+        else:
+            left = {epoch: rest for epoch, had in before.items() if (rest := had - numbers)}
         if left:
             found[key] = left
+        else:
+            del found[key]
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
 
 from dafka.broker.limits import PARTITIONS_PER_TOPIC
@@ -156,10 +156,17 @@ class Partition:
             watcher.partition_grew(self)
 
 
+class KnownTopic(NamedTuple):
+    """A topic as groups know it; another one, with another id, after it was deleted and created again."""
+
+    topic_id: UUID
+    partitions: int
+
+
 class Topic:
     """A topic; ``octets`` is its name as it goes on the wire."""
 
-    __slots__ = ("configs", "deleted", "name", "octets", "partitions", "settings", "topic_id")
+    __slots__ = ("_known", "configs", "deleted", "name", "octets", "partitions", "settings", "topic_id")
 
     def __init__(self, name: str, topic_id: UUID, configs: Mapping[str, str]) -> None:
         self.name = name
@@ -169,6 +176,15 @@ class Topic:
         self.partitions: list[Partition] = []
         self.settings: tuple[int, TopicSettings] | None = None  # the configuration table's, kept here
         self.deleted = False
+        self._known: KnownTopic | None = None
+
+    @property
+    def known(self) -> KnownTopic:
+        """Its id and the number of its partitions; made when that is first asked for."""
+        known = self._known
+        if known is None or known.partitions != len(self.partitions):
+            known = self._known = KnownTopic(self.topic_id, len(self.partitions))
+        return known
 
     def row(self) -> dict[str, object]:
         """The value of its row."""

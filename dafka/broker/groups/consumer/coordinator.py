@@ -155,6 +155,8 @@ class ConsumerGroups(ConsumerGroupInterface):
     def _match(self, regex: str, may_see: MaySee | None) -> frozenset[str]:
         """The topics that an expression matches and its member may see. Waits as a green thread."""
         found = matching(regex, self._topics.names())
+        for name in Pace().over(found):
+            self._topics.find(name)  # now: its group looks up all of them at once
         return frozenset(found if may_see is None else may_see(found))
 
     def _note_pattern(self, group: ConsumerGroup, request: ConsumerHeartbeat, version: int) -> None:
@@ -213,10 +215,15 @@ class ConsumerGroups(ConsumerGroupInterface):
         whole = group.state_name, group.epoch, group.assignment_epoch, group.assignor_name
         members: list[ConsumerMember] = []
         ids: set[UUID] = set()
-        for one in Pace().over(group.described()):
+        names: dict[UUID, str] = {}
+        pace = Pace()
+        for one in pace.over(group.described()):
             members.append(one)
             ids.update(one.assigned, one.target)
-        names = {topic: found for topic in ids if (found := self._topics.name_of(topic)) is not None}
+        for topic in pace.over(ids):
+            found = self._topics.name_of(topic)
+            if found is not None:
+                names[topic] = found
         return ConsumerGroupDescription(None, "", *whole, members, names)
 
 

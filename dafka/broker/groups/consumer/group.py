@@ -42,8 +42,8 @@ from dafka.broker.groups.modern.assignment import (
     Assignment,
     Assignor,
     both,
+    compared,
     size,
-    split,
     without_nothing,
 )
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
@@ -196,7 +196,7 @@ class ConsumerGroup(PartitionGroup[Member]):
 
     def _check(self, member: Member, request: ConsumerHeartbeat) -> None:
         """Fence a heartbeat with a wrong epoch: the one before the last counts with what it has told."""
-        owned = request.owned
+        owned = None if request.member_epoch == member.epoch else request.owned
         lost_answer = owned is not None and all(
             member.assigned.get(topic, frozenset()).issuperset(numbers) for topic, numbers in owned.items()
         )
@@ -303,9 +303,7 @@ class ConsumerGroup(PartitionGroup[Member]):
 
     def _taken(self, partitions: Assignment) -> Assignment:
         """The free ones of these partitions, which are taken from now on."""
-        free = without_nothing({one: self._owned.free(one, numbers) for one, numbers in partitions.items()})
-        self._owned.take(free)
-        return free
+        return self._owned.take(without_nothing(partitions))
 
     # -- leaving --------------------------------------------------------------------------------
 
@@ -333,8 +331,9 @@ class ConsumerGroup(PartitionGroup[Member]):
             self.resolved = {}
 
     def _release_all(self, member: Member) -> None:
-        self._give_up(member, member.assigned)
-        self._give_up(member, member.revoking)
+        self._owned.release(member.assigned)
+        self._owned.release(member.revoking)
+        member.since = {}
         member.assigned = member.revoking = NOTHING
         member.lacks, member.revoke_by = False, inf
 
@@ -380,7 +379,7 @@ class ConsumerGroup(PartitionGroup[Member]):
             self._give_up(member, member.revoking)
             member.revoking, member.revoke_by = NOTHING, inf
         target, had = self.target_of(member), member.assigned
-        kept, given_up = split(had, target)
+        kept, given_up, missing = compared(had, target)
         if given_up and _has_any(owned, given_up):
             member.assigned, member.revoking = kept, given_up
             member.lacks = False
@@ -390,12 +389,7 @@ class ConsumerGroup(PartitionGroup[Member]):
             member.advance(epoch)
             return
         self._give_up(member, given_up)
-        fresh = {
-            topic: free
-            for topic, numbers in target.items()
-            if (free := self._owned.free(topic, numbers - had[topic] if topic in had else numbers))
-        }
-        self._owned.take(fresh)
+        fresh = self._owned.take(missing)
         member.assigned = both(kept, fresh)
         member.lacks = size(member.assigned) < size(target)
         member.advance(self.assignment_epoch)

@@ -18,15 +18,20 @@ class Owned:
         owned = self._by_topic.get(topic)
         return numbers if not owned else numbers - owned
 
-    def take(self, partitions: Assignment) -> None:
-        """Somebody has these partitions now; nobody had any of them."""
+    def take(self, partitions: Assignment) -> Assignment:
+        """The free ones of these partitions, which somebody has from now on."""
+        taken: dict[UUID, frozenset[int]] = {}
         for topic, numbers in partitions.items():
             owned = self._by_topic.get(topic)
             if owned is None:
                 self._by_topic[topic] = set(numbers)
-                continue
-            assert owned.isdisjoint(numbers)
-            owned |= numbers
+            else:
+                if not owned.isdisjoint(numbers):
+                    numbers = numbers - owned
+                owned |= numbers
+            if numbers:
+                taken[topic] = numbers
+        return taken
 
     def release(self, partitions: Assignment) -> None:
         """Nobody has these partitions any more."""

@@ -53,19 +53,35 @@ def without_nothing(assignment: Mapping[UUID, frozenset[int]]) -> Assignment:
     return {topic: numbers for topic, numbers in assignment.items() if numbers}
 
 
-def split(had: Assignment, target: Assignment) -> tuple[Assignment, Assignment]:
-    """The parts of an assignment that are in the target, and those that are not."""
+class Comparison(NamedTuple):
+    """What of an assignment is in a target, what is not, and what of the target is not in the assignment."""
+
+    kept: Assignment
+    rest: Assignment
+    missing: Assignment
+
+
+def compared(had: Assignment, target: Assignment) -> Comparison:
+    """An assignment beside a target. Each topic is looked up as rarely as can be: ids take long to hash."""
     kept: dict[UUID, frozenset[int]] = {}
-    rest: dict[UUID, frozenset[int]] = {}
-    for topic, numbers in had.items():
-        wanted = target.get(topic)
-        if wanted is None or wanted.isdisjoint(numbers):
-            rest[topic] = numbers
-        elif wanted >= numbers:
+    missing: dict[UUID, frozenset[int]] = {}
+    gone = set(had).difference(target)
+    rest = {topic: had[topic] for topic in gone} if gone else {}
+    has_others = len(gone) < len(had)
+    for topic, wanted in target.items():
+        numbers = had.get(topic) if has_others else None
+        if numbers is None:
+            missing[topic] = wanted
+        elif numbers is wanted or numbers == wanted:
             kept[topic] = numbers
         else:
-            kept[topic], rest[topic] = numbers & wanted, numbers - wanted
-    return kept, rest
+            if both := numbers & wanted:
+                kept[topic] = both
+            if extra := numbers - wanted:
+                rest[topic] = extra
+            if lacking := wanted - numbers:
+                missing[topic] = lacking
+    return Comparison(kept, rest, missing)
 
 
 def both(one: Assignment, other: Assignment) -> Assignment:

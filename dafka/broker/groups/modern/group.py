@@ -40,10 +40,11 @@ from kafka.errors import (
 )
 
 from dafka.broker.groups.kept_rows import Saved
-from dafka.broker.groups.modern.topics import KnownTopic, Topics
+from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.groups.times import Kept
 from dafka.broker.interface.groups import Error, GroupType, TopicPartition
 from dafka.broker.limits import EMPTY_SECONDS, GROUP_SUBSCRIPTIONS
+from dafka.broker.topics.topic import KnownTopic
 
 LONGEST_NAME = 249  # characters of a topic
 FEW_NAMES = 1000  # that are looked up one by one

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from dafka.broker.groups.modern.assignment import NOTHING, Assignment, Assignor, Spec, Subscriber, Target
 from dafka.broker.groups.modern.group import M, ModernGroup
-from dafka.broker.groups.modern.topics import KnownTopic
+from dafka.broker.topics.topic import KnownTopic
 
 
 class Draft(NamedTuple):

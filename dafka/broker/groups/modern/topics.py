@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from dafka.broker.topics.table import TopicTable
-
-
-class KnownTopic(NamedTuple):
-    """A topic that exists. It is another one, with another id, after it was deleted and created again."""
-
-    topic_id: UUID
-    partitions: int
+from dafka.broker.topics.topic import KnownTopic
 
 
 class Topics(Protocol):
@@ -54,16 +48,12 @@ class TableTopics:
     def find(self, name: str) -> KnownTopic | None:
         """The topic of that name."""
         topic = self._table.get(name)
-        return None if topic is None else KnownTopic(topic.topic_id, len(topic.partitions))
+        return None if topic is None else topic.known
 
     def find_all(self, names: Iterable[str]) -> dict[str, KnownTopic]:
         """Those of the topics that exist."""
         get = self._table.get
-        return {
-            name: KnownTopic(topic.topic_id, len(topic.partitions))
-            for name in names
-            if (topic := get(name)) is not None
-        }
+        return {name: topic.known for name in names if (topic := get(name)) is not None}
 
     def name_of(self, topic_id: UUID) -> str | None:
         """The name of the topic with that id."""

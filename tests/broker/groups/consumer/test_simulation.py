@@ -29,7 +29,7 @@ def release_before_it_is_given_up(patch: Any) -> None:
 
 def give_what_others_have(patch: Any) -> None:
     patch.setattr(Owned, "free", lambda self, topic, numbers: numbers)
-    patch.setattr(Owned, "take", lambda self, partitions: None)
+    patch.setattr(Owned, "take", lambda self, partitions: dict(partitions))
     patch.setattr(Owned, "release", lambda self, partitions: None)
 
 
@@ -57,7 +57,7 @@ def begin_again_without_a_new_target(patch: Any) -> None:
 
 
 def revoke_everything(patch: Any) -> None:
-    patch.setattr(group_module, "split", lambda had, target: (NOTHING, had))
+    patch.setattr(group_module, "compared", lambda had, target: (NOTHING, had, target))
 
 
 @pytest.mark.parametrize(

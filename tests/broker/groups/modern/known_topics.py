@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from dafka.broker.groups.modern.topics import KnownTopic
+from dafka.broker.topics.topic import KnownTopic
 
 
 class FakeTopics:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dafka.broker.groups.modern.topics import KnownTopic, TableTopics
+from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.interface.topics import TopicSpec
+from dafka.broker.topics.topic import KnownTopic
 
 
 def test_topics_are_found_as_they_are_created_extended_and_deleted(client):
@@ -20,6 +21,7 @@ def test_topics_are_found_as_they_are_created_extended_and_deleted(client):
     assert grown() and topics.names() == ["t"]
     first = topics.find("t")
     assert first == KnownTopic(core._topics.get("t").topic_id, 2)
+    assert topics.find("t") is first  # made once: groups look up very many at a time
     client.call("create_partitions", {"t": 3})
     assert grown() and topics.find("t") == KnownTopic(first.topic_id, 3)
     client.call("delete_topics", ["t"])
