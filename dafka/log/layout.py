@@ -100,8 +100,9 @@ def read_layout(folder: str) -> int | None:
     return LAYOUT
 
 
-def refuse_foreign_settings(folder: str, ours: Iterable[str]) -> None:
-    """Raise DamagedError if the database has settings that are not a log's; ``ours`` are the known names.
+def read_settings(folder: str, ours: Iterable[str]) -> dict[str, object]:
+    """The settings in the database. Raises DamagedError for one that is not a log's; ``ours`` are the known
+    names.
 
     diskcache runs each setting as a PRAGMA, or makes it an attribute, whatever its name and value are.
     """
@@ -109,7 +110,7 @@ def refuse_foreign_settings(folder: str, ours: Iterable[str]) -> None:
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
     try:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'Settings'").fetchall():
-            return
+            return {}
         rows = connection.execute("SELECT key, value FROM Settings").fetchall()
     finally:
         connection.close()
@@ -122,6 +123,7 @@ def refuse_foreign_settings(folder: str, ours: Iterable[str]) -> None:
                 "Restore the folder from a copy",
                 "the database",
             )
+    return dict(rows)
 
 
 def refuse_without_database(folder: str) -> None:

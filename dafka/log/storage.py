@@ -36,22 +36,18 @@ from typing import Any
 import diskcache
 
 from dafka.log.chunk import Pieces
-from dafka.log.database import Database
+from dafka.log.creating import create_database, fill_database, open_database, sync_folders
 from dafka.log.errors import DamagedError, LogReadError, LogWriteError
 from dafka.log.layout import (
     DATABASE,
-    LAYOUT_KEY,
     cause_of,
     opening_error,
     read_layout,
-    refuse_foreign_settings,
     refuse_without_database,
 )
 from dafka.log.limits import (
-    BUSY_SECONDS,
     CHECKPOINT_BYTES,
     FILE_BYTES,
-    LAYOUT,
     NOTED_ROWS,
     REMOVABLE_FILES,
     RESERVE_BYTES,
@@ -67,22 +63,6 @@ _NO_FILES = 2**62  # larger than any value
 _FILES_FROM = {"process": FILE_BYTES, "power": _NO_FILES}
 
 _PAGE = 4096  # SQLite's page; diskcache leaves it at that
-_SETTINGS = {
-    "eviction_policy": "none",
-    "cull_limit": 0,
-    "size_limit": 2**62,
-    "statistics": 0,
-    "tag_index": 0,
-    "sqlite_auto_vacuum": 2,
-    "sqlite_cache_size": -2048,  # KiB
-    "sqlite_journal_mode": "wal",
-    "sqlite_journal_size_limit": 16 * 1024 * 1024,  # size of the WAL after a very large round
-    "sqlite_mmap_size": 0,
-    "sqlite_secure_delete": 0,  # or deleting writes all of what it deletes; some builds have it on
-    "sqlite_synchronous": 1,
-    "sqlite_trusted_schema": 0,  # or a stranger's triggers could call more than SQL's own functions
-    "sqlite_wal_autocheckpoint": 0,  # see :meth:`Storage.checkpoint`
-}
 
 _FAILURES = (sqlite3.Error, diskcache.Timeout, OSError, OverflowError, MemoryError)
 
@@ -103,35 +83,39 @@ class Storage:
         self._sweep: Sweep | None = None  # while those of former times are looked for
         try:
             new = read_layout(folder) is None
+            files_from = _FILES_FROM[durability]
+            made = None
             if new:
                 refuse_without_database(folder)
-                _make_database(folder)
-            refuse_foreign_settings(folder, _SETTINGS)
-            settings = {**_SETTINGS, "disk_min_file_size": _FILES_FROM[durability]}
+                made = create_database(folder, files_from)
             # diskcache writes its settings one by one: not with a sync of the disk for each
-            self._cache: Any = Database(folder, timeout=BUSY_SECONDS, disk=ValueDisk, **settings)
+            self._cache: Any = open_database(folder, files_from) if made is None else made
             self._files: ValueDisk = self._cache.disk
-            try:
-                # Also of a log that was closed: the power may have gone after that.
-                self.lost = lost_values(self._cache, self._files, pause)
-                last_row = self._cache.last_row()
-                if not take_note(folder, last_row):
-                    self._sweep = Sweep(self._cache, self._files)
-                    while last_row < NOTED_ROWS and self.sweep():
-                        pause()
-                    self._remove_files()
-            except sqlite3.OperationalError:
-                raise
-            except sqlite3.DatabaseError:
-                pass  # damage, which reading the keys reports
-            if new:
-                self._cache.index_what_expires()
-                self._cache.set(LAYOUT_KEY, LAYOUT)
+            if made is None:
+                self._look_for_files(pause)
+                if new:
+                    fill_database(self._cache)
             self._cache.reset("sqlite_synchronous", SYNCHRONOUS[durability])
             if new and durability == "power":
-                _sync_folders(folder)
+                sync_folders(folder)
         except (sqlite3.Error, diskcache.Timeout, OSError) as error:
             raise opening_error(folder, error) from error
+
+    def _look_for_files(self, pause: Callable[[], object]) -> None:
+        """Find out which files are lost, and those that no row names."""
+        try:
+            # Also of a log that was closed: the power may have gone after that.
+            self.lost = lost_values(self._cache, self._files, pause)
+            last_row = self._cache.last_row()
+            if not take_note(self.folder, last_row):
+                self._sweep = Sweep(self._cache, self._files)
+                while last_row < NOTED_ROWS and self.sweep():
+                    pause()
+                self._remove_files()
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:
+            pass  # damage, which reading the keys reports
 
     def __iter__(self) -> Iterator[object]:
         """All keys as the rows have them, in no order that means anything."""
@@ -231,11 +215,11 @@ class Storage:
 
         That is kept for the next checkpoint and for deleting, which takes space before it gives any back.
         """
-        if self._is_short(appended, 0):
-            spare = self.free_bytes()[0]
-            if self._is_short(appended, spare):
+        if self._is_short(appended, 0, 0):
+            spare, written = self.free_bytes()[0], self.disk_bytes("-wal")
+            if self._is_short(appended, spare, written):
                 self.checkpoint()
-                if self._is_short(appended, spare):
+                if self._is_short(appended, spare, written):
                     raise self._not_written(f"{os.strerror(errno.ENOSPC)}, but what is kept for deleting")
 
     @property
@@ -352,14 +336,17 @@ class Storage:
             with contextlib.suppress(LogWriteError):
                 self.checkpoint()
 
-    def _is_short(self, appended: int, spare: int) -> bool:
+    def _is_short(self, appended: int, spare: int, written: int) -> bool:
+        """Whether appending takes of the reserve, with ``spare`` bytes of the database free, and
+        ``written`` bytes the size of the WAL's file, which stays that long when it begins anew."""
         try:
             disk = os.statvfs(self.folder)
         except OSError:
             return False  # writing the round will report the error
         reserve = min(RESERVE_BYTES, disk.f_blocks * disk.f_frsize // RESERVE_SHARE)
-        grows = max(0, self.wal_bytes + appended - spare)  # the database, with the next checkpoint
-        return disk.f_bavail * disk.f_frsize < appended + grows + reserve
+        wal = min(appended, max(0, self.wal_bytes + appended - written))
+        database = max(0, self.wal_bytes + appended - spare)  # grows with the next checkpoint
+        return wal + database > 0 and disk.f_bavail * disk.f_frsize < wal + database + reserve
 
     def _take_back_doubtful(self) -> None:
         """Remove the files of a round whose COMMIT failed, unless it was committed after all."""
@@ -386,43 +373,3 @@ class Storage:
         if isinstance(error, sqlite3.OperationalError | OSError):
             return LogReadError(self.folder, f"{place} in the log {self.folder} could not be read: {error}")
         return DamagedError(self.folder, f"{place} in the log {self.folder} is damaged: {error}", place)
-
-
-def _make_database(folder: str) -> None:
-    """An empty database, unless there is a file of that name: all of it, or nothing after a power cut.
-
-    SQLite takes four syncs of the disk for each of the two settings that are in the file; here one serves.
-    """
-    path = os.path.join(folder, DATABASE)
-    if os.path.exists(path) and os.path.getsize(path):
-        return
-    os.makedirs(folder, 0o700, exist_ok=True)
-    unfinished = path + ".new"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(unfinished)
-    # SQLite gives the files beside it the same rights.
-    os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    connection = sqlite3.connect(unfinished, isolation_level=None)
-    try:
-        connection.execute("PRAGMA journal_mode = OFF")
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.execute(f"PRAGMA auto_vacuum = {_SETTINGS['sqlite_auto_vacuum']}")
-        connection.execute(f"PRAGMA journal_mode = {_SETTINGS['sqlite_journal_mode']}")
-    finally:
-        connection.close()
-    _sync(unfinished)
-    os.replace(unfinished, path)
-
-
-def _sync_folders(folder: str) -> None:
-    """Make the new files' names survive a power loss, too."""
-    for path in (folder, os.path.dirname(os.path.abspath(folder))):
-        _sync(path)
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

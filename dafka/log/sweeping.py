@@ -50,7 +50,7 @@ class Sweep:
     """
 
     def __init__(self, database: Database, files: ValueDisk) -> None:
-        self._named = [array("Q") for _ in range(_BUCKETS)]
+        self._named: list[array[int]] = []
         self._steps = self._run(database, files)
 
     def step(self) -> list[str] | None:
@@ -65,7 +65,7 @@ class Sweep:
     def _run(self, database: Database, files: ValueDisk) -> Generator[list[str]]:
         if not files.has_old():
             return
-        named = self._named
+        named = self._named = [array("Q") for _ in range(_BUCKETS)]
         for names in database.file_names():
             for name in filter(is_value_name, names):
                 number = number_of(name)

@@ -225,7 +225,7 @@ def test_a_full_disk_refuses_rounds_and_acknowledged_records_stay(folder: Path) 
     assert not [damage for seen in verify(folder) for damage in seen.damages]
 
 
-@pytest.mark.parametrize("size", [500, 20_000, 200_000])
+@pytest.mark.parametrize("size", [500, 15_000, 20_000, 24_000, 200_000])
 def test_the_last_space_on_a_disk_is_kept_for_deleting(
     folder: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:

@@ -116,7 +116,7 @@ def test_a_disk_that_fails_is_named_with_the_folder(folder: Path, monkeypatch: p
         raise sqlite3.OperationalError("disk I/O error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("dafka.log.storage.Database", fail)
+        patch.setattr("dafka.log.storage.create_database", fail)
         with pytest.raises(LogOpenError, match=r"disk I/O error$") as caught:
             Log(folder)
     assert caught.value.path == str(folder)
@@ -127,7 +127,7 @@ def test_a_full_disk_is_told_from_a_lack_of_rights(folder: Path, monkeypatch: py
     def full(*_: object, **__: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr("dafka.log.storage.Database", full)
+    monkeypatch.setattr("dafka.log.storage.create_database", full)
     with pytest.raises(LogOpenError, match="disk is full; free some space"):
         Log(folder)
 
@@ -138,7 +138,7 @@ def test_too_many_open_files_are_told_from_a_lack_of_rights(
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr("dafka.log.storage.Database", refuse)
+    monkeypatch.setattr("dafka.log.storage.create_database", refuse)
     with pytest.raises(LogOpenError, match=r"Too many open files; let the process have more"):
         Log(folder)
 

@@ -81,7 +81,8 @@ def test_a_full_disk_fails_the_round_and_changes_nothing(folder: Path) -> None:
 def test_a_database_locked_by_another_program_fails_the_round_in_bounded_time(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dafka.log.storage.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("dafka.log.creating.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("dafka.log.creating._made", {})
     with Log(folder) as log:
         partition = log.partition(b"hello", ADDRESS)
         log.write([(partition, [b"1"])])
