@@ -114,7 +114,7 @@ def test_a_database_is_its_owner_s_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", ["folder", "file", "link"])
-def test_what_an_interrupted_making_has_left_is_removed(tmp_path: Path, folder: Path, left: str) -> None:
+def test_leftovers_of_an_interrupted_making_are_removed(tmp_path: Path, folder: Path, left: str) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "kept").touch()
