@@ -104,8 +104,9 @@ class RoutingTable:
         self.drop(peer, path.hops[0])
         self.tidy(2 * MOST_HOPS)
         self.peers[peer].put(path)
+        one = peer, path.hops[0]  # the same tuple for all links: a path may have very many
         for link in self._links(path):
-            self._over.setdefault(link, {})[peer, path.hops[0]] = path
+            self._over.setdefault(link, {})[one] = path
 
     def drop(self, peer: bytes, first_hop: bytes) -> bool:
         """The path over this neighbour is gone. Whether there was one. :meth:`tidy` is to be called later."""

@@ -39,3 +39,11 @@ def test_peers_further_away_than_the_bound_are_unreachable(monkeypatch):
     names = [f"N{number}" for number in range(7)]
     town = Town(**dict.fromkeys(names, "")).link(" ".join(names))
     assert town.knows("N0") == "N1 N2 N3 N4"
+
+
+def test_a_path_takes_one_object_for_all_links_that_it_leads_over():
+    """Thousands of long paths would give Python's collector of garbage hundreds of thousands to look at."""
+    names = [f"N{number}" for number in range(12)]
+    town = Town(**dict.fromkeys(names, "")).link(" ".join(names))
+    keys = [one for users in town["N0"].flooding.table._over.values() for one in users]
+    assert len(keys) > 60 and len(set(map(id, keys))) == len(set(keys)) == 11
