@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from typing import Any
 
@@ -19,7 +18,6 @@ class LogNotices(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._kept: dict[tuple[str, str], dict[str, Any]] = {}  # the one that came last is the last
-        self._keeping = threading.Lock()
 
     def open(self) -> None:
         """Listen from now on."""
@@ -37,17 +35,16 @@ class LogNotices(logging.Handler):
         except Exception:  # a line with wrong arguments is told by the logger's own handlers
             return
         key = record.name, text
-        with self._keeping:
-            known = self._kept.pop(key, None)
-            self._kept[key] = {
-                "time": record.created,
-                "level": record.levelname.lower(),
-                "logger": record.name,
-                "text": text,
-                "times": 1 if known is None else known["times"] + 1,
-            }
-            while len(self._kept) > limits.NOTICES:
-                del self._kept[next(iter(self._kept))]
+        known = self._kept.pop(key, None)  # a handler of logging is called by one thread at a time
+        self._kept[key] = {
+            "time": record.created,
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "text": text,
+            "times": 1 if known is None else known["times"] + 1,
+        }
+        while len(self._kept) > limits.NOTICES:
+            del self._kept[next(iter(self._kept))]
 
     def _is_alone(self, name: str) -> bool:
         """Whether a line of this logger reaches no other handler, but for those of further consoles."""
@@ -60,8 +57,8 @@ class LogNotices(logging.Handler):
 
     def rows(self) -> list[dict[str, Any]]:
         """The lines, the newest first."""
-        with self._keeping:
-            return list(self._kept.values())[::-1]
+        # The hub logs, too: copying in one step needs no lock that would make it wait for a console.
+        return list(self._kept.copy().values())[::-1]
 
 
 def notice(text: str, level: str = "warning") -> dict[str, Any]:
