@@ -7,6 +7,8 @@ million; ``zmq.green`` 70 000. So the two loops below call the backend's methods
 
 from __future__ import annotations
 
+import re
+import socket as sockets
 from collections.abc import Callable, Iterable
 
 import gevent
@@ -14,6 +16,9 @@ import zmq
 from zmq import DONTWAIT, RCVMORE, SNDMORE
 
 from dafka.mesh import limits
+
+_NUMERIC = re.compile(r"tcp://(\d+\.\d+\.\d+\.\d+):(\d+|\*)")
+_BACKLOG = 100  # libzmq's default
 
 
 class Socket:
@@ -50,9 +55,29 @@ class Socket:
 
     def bind(self, address: str) -> str:
         """Bind and return the address as bound (``*`` or ``0`` as port becomes a number)."""
-        self._socket.bind(address)
+        numeric = _NUMERIC.fullmatch(address)
+        if numeric is None:
+            self._socket.bind(address)
+        else:
+            self._bind_listening(address, numeric[1], 0 if numeric[2] == "*" else int(numeric[2]))
         bound: bytes = self._socket.getsockopt(zmq.LAST_ENDPOINT)  # type: ignore[assignment]
         return bound.rstrip(b"\0").decode()
+
+    def _bind_listening(self, address: str, host: str, port: int) -> None:
+        """Bind a socket that listens already. To bind one itself libzmq (4.3) looks through the interfaces of
+        the machine for the address, and aborts the process where a sandbox forbids that (AF_NETLINK)."""
+        try:
+            with sockets.create_server((host, port), backlog=_BACKLOG) as listening:
+                listening.setblocking(False)
+                self._socket.setsockopt(zmq.USE_FD, listening.fileno())
+                self._socket.bind(address)
+                listening.detach()  # it is libzmq's now
+        except OSError as error:
+            if isinstance(error, zmq.ZMQError):
+                raise
+            raise zmq.ZMQError(error.errno) from error
+        finally:
+            self._socket.setsockopt(zmq.USE_FD, -1)
 
     def bind_free_port(self, host: str) -> int:
         """Bind a free TCP port of an interface and return its number."""

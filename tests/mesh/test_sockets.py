@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import forking
 import gevent.event
 import pytest
 import zmq
+from mesh.sandbox import CALLS
 
 from dafka.hub.hub import get_hub
 from dafka.mesh.sockets import Socket
@@ -135,3 +141,37 @@ def test_closing_twice_is_allowed(pair):
     in_hub(pair.publisher.close)
     in_hub(pair.publisher.close)
     assert pair.publisher.closed
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() not in CALLS, reason="filters of system calls are Linux's"
+)
+def test_a_port_is_bound_where_the_interfaces_of_the_machine_may_not_be_looked_at():
+    tests = Path(__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": f"{tests}:{tests.parent}"}
+    done = forking.run(
+        [sys.executable, "-m", "mesh.sandbox"], env=environment, capture_output=True, text=True, timeout=200
+    )
+    if done.stdout.startswith("no filters"):
+        pytest.skip(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("no interfaces\n") and done.stdout.count("tcp://127.0.0.1:") == 2
+
+
+def test_a_port_that_is_taken_is_refused_as_by_libzmq():
+    hub = get_hub()
+
+    def bind() -> int | None:
+        one, other = [Socket(hub.context, zmq.XPUB, lambda: None, 10) for _ in range(2)]
+        try:
+            address = one.bind("tcp://127.0.0.1:*")
+            other.bind(address)
+        except zmq.ZMQError as error:
+            assert other.bind("tcp://127.0.0.1:*") != address  # the socket is as it was
+            return error.errno
+        finally:
+            one.close()
+            other.close()
+        return None
+
+    assert hub.run(bind) == zmq.EADDRINUSE
