@@ -15,12 +15,14 @@ from clients.conftest import MakeTopic
 import compat.kafka
 
 HOUR = 3_600_000
+LINGER = 60_000  # so that all records are in one batch, which is sent when the producer is flushed
 
 
 def reports(servers: str, topic: str, records: Sequence[tuple[bytes | None, int]]) -> list[str | None]:
     """Send one batch of these keys and timestamps by librdkafka; the name of each record's error."""
     found: dict[int, str | None] = {}
-    producer = confluent_kafka.Producer({"bootstrap.servers": servers, "linger.ms": 500})
+    producer = confluent_kafka.Producer({"bootstrap.servers": servers, "linger.ms": LINGER})
+    producer.list_topics(topic, SECONDS)  # or the records wait apart until the partition is known
     for number, (key, timestamp) in enumerate(records):
         producer.produce(
             topic,
@@ -38,7 +40,7 @@ def failures(
     module: Any, servers: str, topic: str, records: Sequence[tuple[bytes | None, int]]
 ) -> list[BaseException | None]:
     """The same by kafka-python or the facade of its shape: the exception of each record."""
-    with module.KafkaProducer(bootstrap_servers=servers, linger_ms=500) as producer:
+    with module.KafkaProducer(bootstrap_servers=servers, linger_ms=LINGER) as producer:
         futures = [producer.send(topic, b"v", key, [], 0, timestamp) for key, timestamp in records]
         producer.flush(SECONDS)
         return [future.exception for future in futures]

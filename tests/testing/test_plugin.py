@@ -11,6 +11,7 @@ from pathlib import Path
 
 import forking
 import pytest
+from ports import LOOPBACK
 
 pytest_plugins = ["pytester"]
 
@@ -165,7 +166,7 @@ def test_importing_the_plugin_takes_no_time():
 # ------------------------------------------------------------------------------------------ a hundred brokers
 
 HUNDRED = """
-    import faulthandler, gc, os, threading
+    import faulthandler, gc, os, sys, threading
     faulthandler.dump_traceback_later(250, exit=True)  # shows where it hangs, before the test gives up
     from compat.kafka import KafkaConsumer, KafkaProducer
     from dafka.testing import TestBroker, wait_until
@@ -173,7 +174,7 @@ HUNDRED = """
     folders = []
 
     def use():
-        with TestBroker() as broker:
+        with TestBroker(listen=sys.argv[1]) as broker:
             folders.append(broker.path)
             with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
                 producer.send("t", b"x" * 1000).get(100)
@@ -217,7 +218,7 @@ HUNDRED = """
 
 def test_a_hundred_brokers_one_after_another_leave_nothing_behind():
     done = forking.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(HUNDRED)],
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(HUNDRED), f"{LOOPBACK}:0"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
