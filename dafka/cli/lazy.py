@@ -22,7 +22,11 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         home = self.homes.get(cmd_name)
-        return None if home is None else self.load(home)
+        if home is None:
+            return None
+        command = self.load(home)
+        show_examples(command)
+        return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The names alone: the words about each command would have to be imported."""
@@ -35,3 +39,18 @@ class LazyGroup(click.Group):
         module, _, name = home.partition(":")
         command: click.Command = getattr(import_module(module), name)
         return command
+
+
+def show_examples(command: click.Command) -> None:
+    """Have the help of a command, or of those of a group, end with examples."""
+    if isinstance(command, LazyGroup):
+        return  # it does so itself
+    if isinstance(command, click.Group):
+        for one in command.commands.values():
+            show_examples(one)
+    else:
+        setattr(command, "format_epilog", _format_examples)  # noqa: B010
+
+
+def _format_examples(ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    import_module("dafka.cli.examples").format_examples(ctx, formatter)  # only for help

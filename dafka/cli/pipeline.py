@@ -7,6 +7,8 @@ from importlib import import_module
 
 import click
 
+from dafka.cli.lazy import show_examples
+
 _NAMES = ("aggregate", "archive", "migrate", "replay")
 # By name, so that neither the command line nor anything below it depends on PySpark.
 _MODULES = "dafka.spark.pipelines"
@@ -29,6 +31,7 @@ class _Pipelines(click.Group):
                 f"pipelines run on Apache Spark; {missing} is missing in {sys.executable}: "
                 "pip install 'dafka[spark]'"
             ) from error
+        show_examples(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
