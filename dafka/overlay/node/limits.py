@@ -9,7 +9,7 @@ SUBSCRIBER_MESSAGES = 1024
 """Messages that wait at a subscriber, if its user says nothing else."""
 SUBSCRIBER_OCTETS = 16 * 1024 * 1024
 """Octets that wait at a subscriber, with ITEM_OCTETS for each message. One message may exceed it."""
-TAKEN_MESSAGES = 200
+TAKEN_MESSAGES = 128
 """Read at once by a thread that gets messages from a subscriber one by one."""
 TAKEN_OCTETS = 32 * 1024
 """Their octets. One message may exceed it."""
