@@ -12,6 +12,12 @@ from dafka.cli import main, where
 COMMANDS = [("acl", "list"), ("user", "list"), ("quota", "list")]
 
 
+@pytest.fixture(autouse=True)
+def _no_silence(monkeypatch):
+    """On a busy machine it may take two seconds until a broker answers, or that it does not."""
+    monkeypatch.setattr(silence, "SILENCE", 1000.0)
+
+
 def invoked(*arguments: str) -> str:
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 1 and isinstance(result.exception, SystemExit), result.exception

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 import click
 import forking
+import ports
 from click.testing import CliRunner
 from kafka import KafkaProducer
 from timing import ending_of
@@ -27,7 +28,7 @@ COMMANDS = {
     for name in ("broker", "consume", "perf", "produce", "sniff", "store", "topics", "tower", "zper")
     for path, command in keys.commands_of(main.get_command(click.Context(main), name), (name,))  # type: ignore[arg-type, attr-defined]
 }
-LOOPBACK = ["--listen", "127.0.0.1:0"]
+LOOPBACK = ["--listen", f"{ports.LOOPBACK}:0"]  # there, nothing that another test has closed is looked for
 
 
 def environment(**more: str) -> dict[str, str]:

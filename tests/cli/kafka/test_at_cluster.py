@@ -10,11 +10,12 @@ def test_the_address_comes_from_an_option_or_the_environment(terminal):
 
 
 def test_properties_come_from_a_file_and_from_the_command_line(terminal, tmp_path, monkeypatch):
-    monkeypatch.setattr("dafka.cli.where.PATIENCE", 0.3)
     file = tmp_path / "client.properties"
     file.write_text("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=NONE\n")
     config = ["--command-config", str(file)]
-    assert "sasl.mechanism='NONE'" in terminal.refused("topics", "list", *config)
+    with monkeypatch.context() as soon:
+        soon.setattr("dafka.cli.where.PATIENCE", 0.3)
+        assert "sasl.mechanism='NONE'" in terminal.refused("topics", "list", *config)
     assert "-X nothing: it is NAME=VALUE" in terminal.misused("topics", "list", "-X", "nothing")
     assert terminal.rows("cluster", "describe", *config, "-X", "security.protocol=PLAINTEXT")
     file.write_text("nonsense\n")
