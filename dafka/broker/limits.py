@@ -66,6 +66,10 @@ KEPT_ITEMS_AT_ONCE = 1000
 KEPT_MEMBERS_IN_A_ROUND = 1000
 """Rows of members in one commit."""
 
+MOVED_AT_ONCE = 1_000
+"""Topics that are looked at in a heartbeat by which a member of a consumer group gets or gives up partitions;
+for more of them that is computed beside the hub."""
+
 ASSIGNED_AT_ONCE = 5_000
 """Members, their subscriptions and partitions of a group together whose assignment is computed at once; that
 of a larger group is computed beside the hub."""

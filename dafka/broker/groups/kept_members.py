@@ -195,7 +195,8 @@ class KeptMembers:
 
     def _is_large(self, known: _Written, changes: Iterable[_Change | None]) -> bool:
         """Whether the rows of these members, and the group's own, take long to be made."""
-        all_changes = (*changes, self._own_change(known, is_whole=True))
+        own = self._own_change(known, is_whole=True, with_members=any(changes))
+        all_changes = (*changes, own)
         return sum(change.items for change in all_changes if change is not None) > KEPT_ITEMS_AT_ONCE
 
     def _change(self, known: _Written, member_id: str) -> _Change | None:
@@ -205,11 +206,16 @@ class KeptMembers:
         form = self.formats[group.type]
         return _changed(known, member_id, group.saved_member(member_id), form.member, form.member_items)
 
-    def _own_change(self, known: _Written, *, is_whole: bool) -> _Change | None:
-        """The same of the group's own row; there is none unless ``is_whole``."""
+    def _own_change(
+        self, known: _Written, *, is_whole: bool, with_members: bool = False
+    ) -> _Change | None:
+        """The same of the group's own row; there is none unless ``is_whole``, and the group has members.
+
+        ``with_members``: there will be rows of some.
+        """
         group = known.group
         assert group is not None
-        has_members = len(known.rows) > (WHOLE in known.rows)
+        has_members = with_members or len(known.rows) > (WHOLE in known.rows)
         saved = group.saved_whole() if has_members and is_whole else None
         form = self.formats[group.type]
         return _changed(known, WHOLE, saved, form.whole, form.whole_items)

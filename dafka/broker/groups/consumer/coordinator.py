@@ -34,6 +34,7 @@ from dafka.broker.interface.consumer_groups import (
 )
 from dafka.broker.interface.groups import GroupType
 from dafka.hub.hub import Hub
+from dafka.hub.pool import Aside
 from dafka.hub.turns import Pace
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,9 @@ FIRST_EPOCH = 1
 
 NEVER = -1
 """No version of the topics."""
+
+_AHEAD = Aside(1)
+"""For what members with very many topics get and give up."""
 
 MaySee = Callable[[Sequence[str]], Collection[str]]
 
@@ -102,6 +106,8 @@ class ConsumerGroups(ConsumerGroupInterface):
     def _heartbeat(self, name: str, request: ConsumerHeartbeat) -> ConsumerHeartbeatAnswer:
         version = self._topics.version
         matched = self._match(request.regex, request.may_see) if request.regex else frozenset()
+        if request.member_epoch > JOIN_EPOCH and isinstance(found := self._groups.get(name), ConsumerGroup):
+            found.look_ahead(request, _AHEAD.run)
         self._groups.check_joins(name)
         group, before = self._group(name, request.member_epoch == JOIN_EPOCH), self._groups.get(name)
         now = self._groups.clock()

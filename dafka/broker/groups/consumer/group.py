@@ -20,7 +20,7 @@ member id. While it is there, another one with its instance id is refused.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from math import inf
 from typing import NamedTuple
@@ -35,6 +35,7 @@ from kafka.errors import (
 
 from dafka.broker.groups.consumer.kept import SavedGroup
 from dafka.broker.groups.consumer.member import Member
+from dafka.broker.groups.consumer.moves import Move, Position, move_of
 from dafka.broker.groups.consumer.owned import Owned
 from dafka.broker.groups.consumer.requests import ASSIGNORS
 from dafka.broker.groups.modern.assignment import (
@@ -42,7 +43,6 @@ from dafka.broker.groups.modern.assignment import (
     Assignment,
     Assignor,
     both,
-    compared,
     size,
     without_nothing,
 )
@@ -52,7 +52,7 @@ from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.groups.since import epoch_of
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerMember, Partitions
 from dafka.broker.interface.groups import IN_PROCESS, GroupType, JoinRequest
-from dafka.broker.limits import ASSIGNED_AT_ONCE
+from dafka.broker.limits import ASSIGNED_AT_ONCE, MOVED_AT_ONCE
 
 _NO_TOPICS: frozenset[str] = frozenset()
 
@@ -362,38 +362,57 @@ class ConsumerGroup(PartitionGroup[Member]):
     @property
     def is_large(self) -> bool:
         """Whether its target takes long to compute."""
-        partitions = sum(topic.partitions for topic in self._known.values())
-        return len(self.members) + self._subscriptions + partitions > ASSIGNED_AT_ONCE
+        count = len(self.members) + self._subscriptions
+        if count > ASSIGNED_AT_ONCE:
+            return True
+        return count + sum(topic.partitions for topic in self._known.values()) > ASSIGNED_AT_ONCE
 
     def is_reconciled(self, member: Member) -> bool:
         """Whether the member has arrived at the target."""
         return member.epoch == self.assignment_epoch and not member.lacks and not member.revoking
 
+    def _position(self, member: Member) -> Position:
+        target = self.target_of(member)
+        return Position(member.assigned, member.revoking, member.since, target, self.assignment_epoch)
+
+    def look_ahead(self, request: ConsumerHeartbeat, run: Callable[..., Move]) -> None:
+        """Before a heartbeat whose move may take long: have it computed by ``run(function, *arguments)``,
+        which may pause."""
+        member = self.members.get(request.member_id)
+        if member is None or self.is_reconciled(member):
+            return
+        position = self._position(member)
+        if position.topics > MOVED_AT_ONCE:
+            member.ahead = run(move_of, position, request.owned, True)
+
     def _reconcile(self, now: float, member: Member, owned: Partitions | None) -> None:
+        move, member.ahead = member.ahead, None
         if self.is_reconciled(member):
             return
-        epoch = member.epoch
-        if member.revoking:
-            if _has_any(owned, member.revoking):
-                return
-            self._give_up(member, member.revoking)
-            member.revoking, member.revoke_by = NOTHING, inf
-        target, had = self.target_of(member), member.assigned
-        kept, given_up, missing = compared(had, target)
-        if given_up and _has_any(owned, given_up):
-            member.assigned, member.revoking = kept, given_up
+        position = self._position(member)
+        if move is None or move.owned is not owned or not move.position.is_still(position):
+            move = move_of(position, owned)
+        if move.waits:
+            return
+        self._owned.release(member.revoking)
+        member.revoking, member.revoke_by = NOTHING, inf
+        member.since = move.since
+        if not move.has_given_up:
+            member.assigned, member.revoking = move.kept, move.given_up
             member.lacks = False
             if member.classic is None:
                 member.revoke_by = now + member.rebalance_timeout
                 self.wake_at = min(self.wake_at, member.revoke_by)
-            member.advance(epoch)
             return
-        self._give_up(member, given_up)
-        fresh = self._owned.take(missing)
-        member.assigned = both(kept, fresh)
-        member.lacks = size(member.assigned) < size(target)
+        self._owned.release(move.given_up)
+        fresh = self._owned.take(move.missing)
+        member.lacks = size(fresh) < size(move.missing)
         member.advance(self.assignment_epoch)
-        member.take(fresh)
+        if move.whole is not None and not member.lacks:
+            member.assigned, member.since = move.whole
+        else:
+            member.assigned = both(move.kept, fresh)
+            member.take(fresh)
 
     # -- offsets --------------------------------------------------------------------------------
 
@@ -419,10 +438,3 @@ class ConsumerGroup(PartitionGroup[Member]):
                 self.target_of(one),
                 one.classic is not None,
             )
-
-
-def _has_any(owned: Partitions | None, partitions: Assignment) -> bool:
-    """Whether a member that says what it owns (None: as before) has any of these partitions."""
-    if owned is None:
-        return True
-    return any(not partitions.get(topic, frozenset()).isdisjoint(numbers) for topic, numbers in owned.items())

@@ -12,6 +12,7 @@ from uuid import UUID
 from kafka.errors import IllegalGenerationError
 
 from dafka.broker.groups.consumer.kept import SavedMember
+from dafka.broker.groups.consumer.moves import Move
 from dafka.broker.groups.modern.assignment import NOTHING, Assignment
 from dafka.broker.groups.modern.group import ModernMember
 from dafka.broker.groups.since import Since, lost, taken
@@ -35,6 +36,7 @@ class Member(ModernMember):
         self.since: Since[UUID] = {}
         self.lacks = False  # whether some of its target is another one's still
         self.revoke_by = inf  # it is removed if it still has what it is to give up
+        self.ahead: Move | None = None  # that of the next heartbeat, if everything is as it was
         self.classic: JoinRequest | None = None  # what it joined with, if it speaks the classic protocol
         self.answer_by = inf  # until when a classic member has to join or to sync
 

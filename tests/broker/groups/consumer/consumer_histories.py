@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 
 from kafka.errors import KafkaError
@@ -25,6 +26,7 @@ from broker.groups.modern.known_topics import FakeTopics  # noqa: E402
 from broker.groups.modern.world import INTERVAL, MOST, REBALANCE, SESSION, BrokenError  # noqa: E402
 from broker.groups.restarts import HOST, Disk  # noqa: E402
 
+from dafka.broker.groups.consumer import group as group_module  # noqa: E402
 from dafka.broker.groups.consumer.group import ConsumerGroup  # noqa: E402
 from dafka.broker.groups.consumer.kept import FORMAT  # noqa: E402
 from dafka.broker.groups.consumer.restoring import restoring  # noqa: E402
@@ -81,6 +83,8 @@ class World(world.World[Client]):
         self.topics = FakeTopics(a=self.random.randint(1, 12), b=self.random.randint(1, 6))
         self.group = ConsumerGroup(0.0, self.topics)
         self.disk = Disk({GroupType.CONSUMER: FORMAT})
+        self.under_way: list[str] = []  # members whose heartbeats have yet to arrive
+        self.is_ending = False
         self.away: list[Client] = []  # static ones that have left and will come back
 
     # -- what may happen --------------------------------------------------------------------------
@@ -111,7 +115,21 @@ class World(world.World[Client]):
             self.clients.append(Client(name, self.wanted(), f"i{name}" if static else None))
 
     def heartbeat(self, request: ConsumerHeartbeat) -> ConsumerHeartbeatAnswer:
+        """Some moves are computed ahead, and then those of others may come first."""
+        if self.random.random() < 0.4:
+            with patch.object(group_module, "MOVED_AT_ONCE", 0):
+                self.group.look_ahead(request, lambda function, *arguments: function(*arguments))
+            self.under_way.append(request.member_id)  # no member has two of them
+            other = None if self.is_ending else self.some()
+            if other is not None and other.name not in self.under_way and self.random.random() < 0.4:
+                self.send(other)
+            self.under_way.pop()
         return self.group.heartbeat(self.now, request, SESSION, MOST)
+
+    def restart(self) -> None:
+        self.is_ending = True  # nobody is answered of whom there is nothing on the disk
+        super().restart()
+        self.is_ending = False
 
     def make(self, kind: Any, whole: Any, members: Any) -> ConsumerGroup:
         group = ConsumerGroup(self.now, self.topics, self.group.epoch)

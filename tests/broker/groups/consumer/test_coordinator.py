@@ -25,12 +25,16 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from timing import until
 
 from dafka import Broker
+from dafka.broker.groups import kept_members
+from dafka.broker.groups.consumer import group as group_module
 from dafka.broker.groups.patterns import InvalidRegularExpressionError, matching
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface.broker import CommittedOffset, JoinRequest
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.groups import GroupType
 from dafka.broker.interface.share import ShareHeartbeat
+from dafka.broker.interface.topics import TopicSpec
+from dafka.hub.hub import is_hub_here
 
 JOIN = {"rebalance_timeout": 5.0, "owned": {}}
 
@@ -263,3 +267,43 @@ def test_a_heartbeat_of_a_group_with_many_members_takes_short_turns(topic):
     hub.run(settle)
     assert time.monotonic() - began < 60
     assert sorted(sum(map(len, share.values())) for share in owned.values()) == [10] * 100
+
+
+def test_the_own_row_of_a_new_group_of_very_many_topics_is_made_beside_the_hub(client, monkeypatch):
+    client.call("create_topics", {f"many-{number}": TopicSpec(1) for number in range(30)})
+    monkeypatch.setattr(kept_members, "KEPT_ITEMS_AT_ONCE", 20)
+    monkeypatch.setattr(kept_members, "MADE_AT_ONCE", 20)
+    monkeypatch.setattr(group_module, "ASSIGNED_AT_ONCE", 0)  # members get nothing yet
+    made: list[bool] = []
+    encoded = kept_members._encoded
+
+    def watched(change: Any) -> Any:
+        if change is not None and change.items > 20:
+            made.append(is_hub_here())
+        return encoded(change)
+
+    monkeypatch.setattr(kept_members, "_encoded", watched)
+    joined = send(client, "x", 0, **JOIN, topics=(), regex="many-.*", client_host="/192.0.2.1")
+    assert joined.error is None
+    assert made and not any(made)
+
+
+def test_the_moves_of_members_with_very_many_topics_are_computed_beside_the_hub(client, monkeypatch):
+    monkeypatch.setattr(group_module, "MOVED_AT_ONCE", 0)
+    computed: list[bool] = []
+    move_of = group_module.move_of
+
+    def watched(*arguments: Any) -> Any:
+        computed.append(is_hub_here())
+        return move_of(*arguments)
+
+    monkeypatch.setattr(group_module, "move_of", watched)
+    client.create("t", 4)
+    first = join(client, "x")
+    assert computed == [True]  # it had nothing, and all is given at once
+    second = join(client, "y")
+    told = send(client, "x", first.member_epoch, owned=first.assignment)
+    kept = send(client, "x", told.member_epoch, owned=told.assignment)
+    gets = send(client, "y", second.member_epoch, owned={})
+    assert count(told) == count(gets) == 2 and kept.error is None
+    assert computed == [True, True, False, False, False]

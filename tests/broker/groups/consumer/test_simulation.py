@@ -12,7 +12,7 @@ import pytest
 from broker.groups.consumer.consumer_histories import World
 from broker.groups.modern.world import BrokenError
 
-from dafka.broker.groups.consumer import group as group_module
+from dafka.broker.groups.consumer import moves
 from dafka.broker.groups.consumer.group import ConsumerGroup
 from dafka.broker.groups.consumer.owned import Owned
 from dafka.broker.groups.modern.assignment import NOTHING
@@ -24,7 +24,7 @@ def test_nobody_owns_a_partition_twice_and_everything_is_owned_when_it_is_quiet(
 
 
 def release_before_it_is_given_up(patch: Any) -> None:
-    patch.setattr(group_module, "_has_any", lambda owned, partitions: False)
+    patch.setattr(moves, "has_any", lambda owned, partitions: False)
 
 
 def give_what_others_have(patch: Any) -> None:
@@ -57,7 +57,7 @@ def begin_again_without_a_new_target(patch: Any) -> None:
 
 
 def revoke_everything(patch: Any) -> None:
-    patch.setattr(group_module, "compared", lambda had, target: (NOTHING, had, target))
+    patch.setattr(moves, "compared", lambda had, target: (NOTHING, had, target))
 
 
 @pytest.mark.parametrize(
