@@ -7,9 +7,11 @@ million; ``zmq.green`` 70 000. So the two loops below call the backend's methods
 
 from __future__ import annotations
 
+import errno
 import re
 import socket as sockets
 from collections.abc import Callable, Iterable
+from ipaddress import IPv4Address
 
 import gevent
 import zmq
@@ -17,7 +19,8 @@ from zmq import DONTWAIT, RCVMORE, SNDMORE
 
 from dafka.mesh import limits
 
-_NUMERIC = re.compile(r"tcp://(\d+\.\d+\.\d+\.\d+):(\d+|\*)")
+_NUMERIC = re.compile(r"tcp://([0-9.]+):([0-9]+|\*)")
+_LAST_PORT = 65_535
 _BACKLOG = 100  # libzmq's default
 
 
@@ -55,17 +58,19 @@ class Socket:
 
     def bind(self, address: str) -> str:
         """Bind and return the address as bound (``*`` or ``0`` as port becomes a number)."""
-        numeric = _NUMERIC.fullmatch(address)
+        numeric = _numeric(address)
         if numeric is None:
             self._socket.bind(address)
         else:
-            self._bind_listening(address, numeric[1], 0 if numeric[2] == "*" else int(numeric[2]))
+            self._bind_listening(address, *numeric)
         bound: bytes = self._socket.getsockopt(zmq.LAST_ENDPOINT)  # type: ignore[assignment]
         return bound.rstrip(b"\0").decode()
 
     def _bind_listening(self, address: str, host: str, port: int) -> None:
         """Bind a socket that listens already. To bind one itself libzmq (4.3) looks through the interfaces of
         the machine for the address, and aborts the process where a sandbox forbids that (AF_NETLINK)."""
+        if port > _LAST_PORT:  # of which libzmq would take 16 bits
+            raise zmq.ZMQError(errno.EINVAL)
         try:
             with sockets.create_server((host, port), backlog=_BACKLOG) as listening:
                 listening.setblocking(False)
@@ -156,3 +161,12 @@ class Socket:
             self._watcher.stop()
             self._watcher.close()
             self._socket.close(linger=linger_ms)
+
+
+def _numeric(address: str) -> tuple[str, int] | None:
+    """Host and port of an address that is a number; port 0 for any."""
+    found = _NUMERIC.fullmatch(address)
+    try:
+        return None if found is None else (str(IPv4Address(found[1])), int(found[2].replace("*", "0")))
+    except ValueError:
+        return None

@@ -175,3 +175,18 @@ def test_a_port_that_is_taken_is_refused_as_by_libzmq():
         return None
 
     assert hub.run(bind) == zmq.EADDRINUSE
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:65536", f"127.0.0.1:{2**64}", "999.0.0.1:*", "127.0.0.1:٣"])
+def test_an_address_that_there_cannot_be_is_refused(address):
+    hub = get_hub()
+
+    def bind() -> None:
+        socket = Socket(hub.context, zmq.XPUB, lambda: None, 10)
+        try:
+            with pytest.raises(zmq.ZMQError, match=r"Invalid argument|No such device"):
+                socket.bind(f"tcp://{address}")
+        finally:
+            socket.close()
+
+    hub.run(bind)
