@@ -17,6 +17,7 @@ from broker.users import add
 from cli.tools import DAFKA, environment
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from ports import free_port
 from timing import until
 
 from dafka import Broker
@@ -248,8 +249,8 @@ def test_it_follows_until_it_is_told_to_switch(
 @pytest.mark.parametrize("side", ["source", "destination"])
 def test_it_goes_on_when_a_broker_was_away(tmp_path: Path, side: str) -> None:
     with (
-        Broker(tmp_path / "source", listen="127.0.0.1:0") as source,
-        Broker(tmp_path / "destination", listen="127.0.0.1:0") as destination,
+        Broker(tmp_path / "source", listen=f"127.0.0.1:{free_port()}") as source,
+        Broker(tmp_path / "destination", listen=f"127.0.0.1:{free_port()}") as destination,
     ):
         ours, theirs = source.bootstrap_servers, destination.bootstrap_servers
         create(ours, "orders", 1)
