@@ -33,6 +33,7 @@ class Port:
     """Accepts connections on ``socket``, a bound socket from :func:`bind`: ``accepted(socket, address)``.
 
     While ``accepted`` waits, nothing more is accepted. It owns the socket, and ends it with :func:`close`.
+    Raises OSError.
     """
 
     def __init__(self, hub: Hub, socket: Any, accepted: Callable[[Any, Any], None]) -> None:
@@ -41,7 +42,12 @@ class Port:
         self._closed = False
         self._turns = hub.turns
         self._pace = Pace()
-        socket.listen(limits.BACKLOG)
+        try:
+            socket.listen(limits.BACKLOG)
+        except OSError as error:  # another socket was bound there as well, and has listened first
+            host, port = self.address
+            close(socket)
+            raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
         self._accepting = hub.keep(self._accept)
 
     @property

@@ -62,6 +62,18 @@ def test_a_port_in_use_is_named():
             in_hub(listening.bind, "127.0.0.1", port)
 
 
+def test_a_port_is_named_too_at_which_another_socket_listens_that_was_bound_at_the_same_time():
+    first = in_hub(listening.bind, "127.0.0.1", 0)
+    port = first.getsockname()[1]
+    second = in_hub(listening.bind, "127.0.0.1", port)
+    served = in_hub(lambda: Router(get_hub(), first, handler=Recorder()))
+    try:
+        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"):
+            in_hub(lambda: Router(get_hub(), second, handler=Recorder()))
+    finally:
+        in_hub(served.close)
+
+
 def test_a_host_that_is_not_here_is_named():
     with pytest.raises(OSError, match=r"no\.such\.host\.invalid"):
         in_hub(listening.bind, "no.such.host.invalid", 0)
