@@ -67,7 +67,7 @@ class Configuration:
             warnings.warn(f"these options of {FILE} have no effect: {names:.500}", stacklevel=3)
 
     @property
-    def _endpoint_options(self) -> dict[str, Any]:
+    def endpoint_options(self) -> dict[str, Any]:
         """The arguments for an endpoint of the overlay."""
         # A node of protocol version 1 alone is a leaf for all nodes: they route nothing over it.
         versions = _LEAF if self._options.disable_forwarding else _WITH_ROUTING

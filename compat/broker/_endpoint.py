@@ -41,7 +41,7 @@ class Endpoint:
         configuration = Configuration() if configuration is None else configuration
         if not isinstance(configuration, Configuration):
             raise TypeError(f"an Endpoint is made of a Configuration, not of {type(configuration).__name__}")
-        self._endpoint = overlay.Endpoint(**configuration._endpoint_options)
+        self._endpoint = overlay.Endpoint(**configuration.endpoint_options)
         self._unless_shut_down = weakref.finalize(self, _close_aside, self._endpoint)
         self._unless_shut_down.atexit = False
 

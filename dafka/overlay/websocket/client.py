@@ -19,7 +19,7 @@ from dafka.hub.turns import Pace
 from dafka.overlay.node.connections import dialling
 from dafka.overlay.node.connections.tls import Security
 from dafka.overlay.node.errors import Closed
-from dafka.overlay.node.inbox import Inbox
+from dafka.overlay.node.inbox import Feed, Inbox
 from dafka.overlay.node.pending import Pending
 from dafka.overlay.values import Value
 from dafka.overlay.values.containers import octets_of
@@ -100,7 +100,7 @@ class Client:
         self._timeout = timeout
         self._reconnect = reconnect
         self._hub = get_hub()
-        self._inbox: Inbox[str] = Inbox(self._hub, capacity, "wait", len)
+        self._inbox = _Texts(self._hub, capacity, "wait", len)
         self._pending = Pending(self._hub, self._wake_sender)
         self._published = gevent.event.Event()
         self._ready = gevent.event.Event()
@@ -131,13 +131,13 @@ class Client:
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            message = self._read(self._inbox._take(left))
+            message = self._read(self._inbox.get(left))
             if message is not None:
                 return message
 
     def poll(self) -> list[Message]:
         """All messages that are there, without waiting."""
-        return [message for message in map(self._read, self._inbox._take_all()) if message is not None]
+        return [message for message in map(self._read, self._inbox.poll()) if message is not None]
 
     def __iter__(self) -> Iterator[Message]:
         """The messages until the client is closed."""
@@ -160,7 +160,7 @@ class Client:
 
     def close(self, timeout: float = limits.CLOSE_SECONDS) -> None:
         """Send what was published, for ``timeout`` seconds at most, and say goodbye."""
-        self._inbox._let_go()
+        self._inbox.close()
         with contextlib.suppress(Closed):
             self._hub.run(self._close, timeout)
 
@@ -285,6 +285,19 @@ class Client:
         if self._open is not None:
             self._open.stream.abort()
         self._inbox.shut(Closed("the client was closed"))
+
+
+class _Texts(Feed[str, str]):
+    """The messages of a connection as they came."""
+
+    def get(self, timeout: float | None = None) -> str:
+        return self._take(timeout)
+
+    def poll(self) -> list[str]:
+        return self._take_all()
+
+    def _left(self) -> None:
+        pass  # the client ends its connection itself
 
 
 class _Open:

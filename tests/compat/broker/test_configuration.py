@@ -43,14 +43,14 @@ def test_a_broker_conf_goes_before_the_options_of_the_program(conf):
     options.disable_forwarding = True
     conf("broker { disable-ssl = true, disable-forwarding = false }")
     configuration = Configuration(options)
-    made = configuration._endpoint_options
+    made = configuration.endpoint_options
     assert (made["tls"], made["versions"][1], made["overflow"]) == ("plain", 2, "wait")
     assert options.disable_ssl is False  # they are the program's
 
 
 def test_a_broker_conf_says_what_happens_to_slow_peers_and_where_websocket_clients_connect(conf):
     conf('broker { peer-overflow-policy = "drop_oldest" web-socket { address = "127.0.0.2", port = 9997 } }')
-    made = Configuration()._endpoint_options
+    made = Configuration().endpoint_options
     assert (made["overflow"], made["websocket"]) == ("drop_oldest", "127.0.0.2:9997")
 
 
@@ -60,7 +60,7 @@ def test_a_broker_conf_is_ignored_if_that_is_wanted(conf):
     options.ignore_broker_conf = True
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert Configuration(options)._endpoint_options["tls"] == "anonymous"
+        assert Configuration(options).endpoint_options["tls"] == "anonymous"
 
 
 def test_options_without_effect_are_warned_of(conf):
