@@ -215,11 +215,12 @@ class Storage:
 
         That is kept for the next checkpoint and for deleting, which takes space before it gives any back.
         """
-        if self._is_short(appended, 0, 0):
-            spare, written = self.free_bytes()[0], self.disk_bytes("-wal")
-            if self._is_short(appended, spare, written):
-                self.checkpoint()
-                if self._is_short(appended, spare, written):
+        if self._is_short(appended, 0):
+            spare = self.free_bytes()[0]
+            if self._is_short(appended, spare):
+                # Where much was deleted, there is room in the database, and the WAL's file may give its own.
+                self.checkpoint(truncate=spare > self._reserve(os.statvfs(self.folder)))
+                if self._is_short(appended, spare):
                     raise self._not_written(f"{os.strerror(errno.ENOSPC)}, but what is kept for deleting")
 
     @property
@@ -336,17 +337,16 @@ class Storage:
             with contextlib.suppress(LogWriteError):
                 self.checkpoint()
 
-    def _is_short(self, appended: int, spare: int, written: int) -> bool:
-        """Whether appending takes of the reserve, with ``spare`` bytes of the database free, and
-        ``written`` bytes the size of the WAL's file, which stays that long when it begins anew."""
+    def _is_short(self, appended: int, spare: int) -> bool:
         try:
             disk = os.statvfs(self.folder)
         except OSError:
             return False  # writing the round will report the error
-        reserve = min(RESERVE_BYTES, disk.f_blocks * disk.f_frsize // RESERVE_SHARE)
-        wal = min(appended, max(0, self.wal_bytes + appended - written))
-        database = max(0, self.wal_bytes + appended - spare)  # grows with the next checkpoint
-        return wal + database > 0 and disk.f_bavail * disk.f_frsize < wal + database + reserve
+        grows = max(0, self.wal_bytes + appended - spare)  # the database, with the next checkpoint
+        return disk.f_bavail * disk.f_frsize < appended + grows + self._reserve(disk)
+
+    def _reserve(self, disk: os.statvfs_result) -> int:
+        return min(RESERVE_BYTES, disk.f_blocks * disk.f_frsize // RESERVE_SHARE)
 
     def _take_back_doubtful(self) -> None:
         """Remove the files of a round whose COMMIT failed, unless it was committed after all."""
