@@ -34,6 +34,7 @@ class Acquisition:
         self.strict = strict
         self.is_full = False  # there is no room for further records, or none are to be taken with these
         self.new_batch = True
+        self.exact = False  # whether no more is taken than asked for, as of a gap
         self.acquired: list[Acquired] = []
         self._records = records
         self._batch_size = batch_size
@@ -53,7 +54,11 @@ class Acquisition:
         if limit > 2 and count >= slow:
             self.is_full = True
             size = max(size >> (count - slow + 1), 1)
-        return min(size, self._records - self._taken if self.strict else ACQUIRED_OFFSETS)
+        return min(size, self._records - self._taken if self.strict or self.exact else ACQUIRED_OFFSETS)
+
+    def pass_over(self, count: int) -> None:
+        """So many aborted records count as taken, as in Kafka."""
+        self._taken += count
 
     def add(self, first: int, last: int, count: int) -> None:
         self._taken += last - first + 1

@@ -13,6 +13,7 @@ from kafka.errors import (
     KafkaStorageError,
     NonEmptyGroupError,
     ShareSessionNotFoundError,
+    UnknownError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
@@ -39,7 +40,7 @@ from dafka.broker.interface.share import (
     ShareStandings,
 )
 from dafka.broker.records.leader_epochs import LeaderEpochs
-from dafka.broker.share.checks import check_acknowledgements, check_group, check_heartbeat, check_member
+from dafka.broker.share.checks import check_acknowledgements, check_group, check_heartbeat, check_member, words
 from dafka.broker.share.delivery import Deliveries, Delivery
 from dafka.broker.share.fetching import ShareFetch
 from dafka.broker.share.group import ShareGroup
@@ -104,7 +105,7 @@ class ShareCalls(ShareInterface):
             check_heartbeat(heartbeat)
             group = self._group_of(heartbeat)
         except BrokerResponseError as error:
-            return ShareHeartbeatAnswer(type(error), _words(error))
+            return ShareHeartbeatAnswer(type(error), words(error))
         settings = self._settings.of(heartbeat.group)
         try:
             try:
@@ -120,7 +121,7 @@ class ShareCalls(ShareInterface):
             self._groups.saved(heartbeat.group)
             return answer
         except BrokerResponseError as error:
-            return ShareHeartbeatAnswer(type(error), _words(error))
+            return ShareHeartbeatAnswer(type(error), words(error))
 
     def _group_of(self, heartbeat: ShareHeartbeat) -> ShareGroup:
         name = heartbeat.group
@@ -211,7 +212,7 @@ class ShareCalls(ShareInterface):
             self._check_on()
             session = self._session(request, connection, partitions, forgotten)
         except BrokerResponseError as error:
-            return ShareFetched(type(error), _words(error))
+            return ShareFetched(type(error), words(error))
         answers = self._acknowledge(request) if request.acknowledgements else {}
         if session is None:
             self._close(request)
@@ -219,7 +220,7 @@ class ShareCalls(ShareInterface):
             try:
                 found = self._fetch(request, session, limits, not answers)
             except ShareSessionNotFoundError as error:
-                return ShareFetched(type(error), _words(error), partitions=answers)
+                return ShareFetched(type(error), words(error), partitions=answers)
             for place, records in Pace().over(found.items()):
                 before = answers.get(place)
                 if before is not None:
@@ -235,7 +236,7 @@ class ShareCalls(ShareInterface):
                 raise InvalidShareSessionEpochError
             session = self._session(request, None, (), ())
         except BrokerResponseError as error:
-            return ShareFetched(type(error), _words(error))
+            return ShareFetched(type(error), words(error))
         answers = self._acknowledge(request)
         if session is None:
             self._close(request)
@@ -282,7 +283,7 @@ class ShareCalls(ShareInterface):
             try:
                 check_acknowledgements(batches, request.is_renewal)
             except InvalidRequestError as wrong:
-                answers[place] = SharedRecords(None, InvalidRequestError, detail=_words(wrong))
+                answers[place] = SharedRecords(None, InvalidRequestError, detail=words(wrong))
                 continue
             is_any = is_any or self._missing(place) is None
             if isinstance(delivery, Delivery):
@@ -291,7 +292,7 @@ class ShareCalls(ShareInterface):
                     pace.rest()  # to have it written may take as long again
                     begun.append((place, delivery.saved.begin()))  # or finds that somebody else has had it
             else:
-                error = delivery
+                error = UnknownTopicOrPartitionError if delivery is UnknownError else delivery
             answers[place] = SharedRecords(None, error, detail=detail)
         for place, outcome in begun:
             failed = Saved.end(outcome)
@@ -316,6 +317,7 @@ class ShareCalls(ShareInterface):
     ) -> dict[SharePlace, SharedRecords]:
         opened: dict[Delivery, SharePlace] = {}
         answers: dict[SharePlace, SharedRecords] = {}
+        unread: dict[SharePlace, SharedRecords] = {}
         fetch = ShareFetch(self._deliveries, request.member_id, limits)
         self._waiting.add(fetch)
         session.fetches.add(fetch)
@@ -324,11 +326,12 @@ class ShareCalls(ShareInterface):
                 delivery = self._delivery(request.group, place)
                 if isinstance(delivery, Delivery):
                     opened[delivery] = place
-                else:
-                    answers[place] = SharedRecords(delivery)
+                else:  # of a partition that nobody reads, after the wait
+                    (unread if delivery is UnknownError else answers)[place] = SharedRecords(delivery)
             nothing = limits.max_bytes <= 0 or limits.max_records == 0
             found = {} if nothing else fetch.run(opened, wait and not answers)
             found = {**({} if nothing else session.take_owed(opened.values())), **found}
+            answers.update(unread)
             session.owe(answers)
         finally:
             self._waiting.discard(fetch)
@@ -355,7 +358,7 @@ class ShareCalls(ShareInterface):
             found = self._groups.get(group)
             reads = isinstance(found, ShareGroup) and found.reads(topic.name)
             if not reads and not self._states.has(group, topic.topic_id, place[1]):
-                return UnknownTopicOrPartitionError
+                return UnknownError  # as in Kafka, where it has no state that could be read
         try:
             return self._deliveries.open(group, partition)
         except LogError:
@@ -370,7 +373,7 @@ class ShareCalls(ShareInterface):
         try:
             return self._share_group(name).describe()
         except BrokerResponseError as error:
-            return ShareGroupDescription(type(error), _words(error))
+            return ShareGroupDescription(type(error), words(error))
 
     def _share_group(self, name: str) -> ShareGroup:
         self._check_on()
@@ -380,7 +383,7 @@ class ShareCalls(ShareInterface):
         try:
             self._check_on()
         except BrokerResponseError as error:
-            return ShareOffsets(type(error), {}, _words(error))
+            return ShareOffsets(type(error), {}, words(error))
         keys = self._read_or_to_read(group) if partitions is None else partitions
         return ShareOffsets(None, {key: self._progress.offset(group, key) for key in Pace().over(keys)})
 
@@ -400,7 +403,7 @@ class ShareCalls(ShareInterface):
         try:
             self._share_group(group)
         except BrokerResponseError as error:
-            return ShareStandings(type(error), {}, _words(error))
+            return ShareStandings(type(error), {}, words(error))
         keys = Pace().over(self._progress.read(group), every=1)
         return ShareStandings(None, {key: self._progress.standing(group, key) for key in keys})
 
@@ -416,7 +419,7 @@ class ShareCalls(ShareInterface):
             with self._groups.nobody_joins(group):
                 return ShareOutcome(None, self._changes.alter(group, offsets))
         except BrokerResponseError as error:
-            return ShareOutcome(type(error), {}, _words(error))
+            return ShareOutcome(type(error), {}, words(error))
 
     def _check_empty(self, group: str) -> None:
         if self._share_group(group).occupied:
@@ -430,7 +433,7 @@ class ShareCalls(ShareInterface):
             with self._groups.nobody_joins(group):
                 return ShareOutcome(None, self._changes.delete(group, topics))
         except BrokerResponseError as error:
-            return ShareOutcome(type(error), {}, _words(error))
+            return ShareOutcome(type(error), {}, words(error))
 
     # -- what others delete ------------------------------------------------------------------------------
 
@@ -444,7 +447,3 @@ class ShareCalls(ShareInterface):
         """A topic was deleted; waits as a green thread, and raises the exceptions of the log."""
         self._deliveries.forget(topic)
         self._states.forget(topic)
-
-
-def _words(error: BrokerResponseError) -> str:
-    return str(error.args[0]) if error.args else str(type(error).description)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafka.errors import InvalidGroupIdError, InvalidRequestError
+from kafka.errors import BrokerResponseError, InvalidGroupIdError, InvalidRequestError
 
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH
 from dafka.broker.interface.share import Acknowledged, AcknowledgeType, ShareHeartbeat, ShareRequest
@@ -79,3 +79,8 @@ def _check_batch(batch: Acknowledged, before: int) -> bool:
 def _check_member_id(member_id: str) -> None:
     if not member_id or len(member_id) > MEMBER_ID_LENGTH:
         raise InvalidRequestError(f"A member id has 1 to {MEMBER_ID_LENGTH} characters.")
+
+
+def words(error: BrokerResponseError) -> str:
+    """What an error says, or else what it means."""
+    return str(error.args[0]) if error.args else str(type(error).description)

@@ -25,7 +25,7 @@ from dafka.broker.interface.share import Acknowledged
 from dafka.broker.records.producer_state import ProducerStates
 from dafka.broker.share import partition as share_partition
 from dafka.broker.share.limits import BATCHES_AT_ONCE
-from dafka.broker.share.partition import LogBatch, RenewalError, SharePartition
+from dafka.broker.share.partition import BeyondError, LogBatch, RenewalError, SharePartition
 from dafka.broker.share.settings import BY_DURATION, EARLIEST, SettingsTable, ShareSettings
 from dafka.broker.share.states import Saved, States, key_of
 from dafka.broker.share.stored import NO_START
@@ -137,7 +137,7 @@ class Delivery:
             self.machine.acknowledge(self._deliveries.clock(), member, batches, self.settings.terms)
         except share_partition.InvalidRecordStateError as error:
             return InvalidRecordStateError, str(error)
-        except RenewalError as error:
+        except (BeyondError, RenewalError) as error:
             return InvalidRequestError, str(error)
         self._deliveries.schedule(self)
         self.offer()
@@ -249,9 +249,9 @@ class Deliveries:
         saved = Saved(self._states.writer, prefix, keys, epoch, lambda: delivery.machine)
         if state is None or state.start == NO_START:
             machine = SharePartition(self._first_offset(delivery))
+            machine.told = None
         else:
-            machine = SharePartition(state.start)
-            machine.restore(state.start, state.runs)
+            machine = state.revived()
         machine.truncate(partition.high_watermark)
         machine.trim(partition.log_start)
         delivery.machine, delivery.saved = machine, saved
@@ -327,11 +327,10 @@ class Deliveries:
             aborted = self._producers.aborted(partition, begin, end)
         for header in Pace().over(headers):
             first, last = header.base_offset, header.next_offset - 1
-            was_aborted = header.is_transactional and any(
+            is_record = header.is_transactional and not header.is_control
+            was_aborted = is_record and any(
                 one.producer_id == header.producer_id and one.first <= first and last <= one.last
                 for one in aborted
             )
-            described.append(
-                LogBatch(first, last, bool(header.count) and not header.is_control and not was_aborted)
-            )
+            described.append(LogBatch(first, last, not was_aborted))
         return described

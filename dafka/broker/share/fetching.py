@@ -132,6 +132,9 @@ class ShareFetch:
             acquired += some
             self._bytes += sum(map(len, taken))
             self._records += sum(one.last - one.first + 1 for one in some)
+            if some:  # aborted records before the last one count, as in Kafka
+                passed = (one for one in described if not one.deliver and one.last < some[-1].last)
+                self._records += sum(one.last - max(one.first, begin) + 1 for one in passed)
         if failed is not None and not acquired:
             return SharedRecords(failed)  # otherwise of the next fetch
         delivery.keep()

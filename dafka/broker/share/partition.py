@@ -3,8 +3,11 @@
 Theory of operation. The records of a share group are between a *start* offset and an *end* offset. All below
 the start are done with, and nobody has looked at those from the end on. Each record in between is
 *available*, *acquired* by one member until its lock expires, *acknowledged*, or *archived* (rejected, or
-delivered as often as the limit says, or not a record: a gap, a marker, an aborted record). The start moves
-over what is acknowledged and archived. KIP-932, "In-flight records".
+delivered as often as the limit says, or an aborted record, or a gap). The start moves over what is
+acknowledged and archived. KIP-932, "In-flight records".
+
+As in Kafka members acquire ranges of offsets, in which there may be markers, and gaps between batches that
+were read together; they say of each that it is a gap. A gap that a read begins with is archived.
 
     available --acquire--> acquired --accept--> acknowledged
         ^                   |  |  |
@@ -49,7 +52,7 @@ _ALL = 2**63
 
 class LogBatch(NamedTuple):
     """A record batch that was read from the log. ``deliver``: whether its records are for members, which
-    those of markers and of aborted transactions are not."""
+    those of aborted transactions are not."""
 
     first: int
     last: int
@@ -58,6 +61,10 @@ class LogBatch(NamedTuple):
 
 class InvalidRecordStateError(Exception):
     """An acknowledgement of records that the member has not acquired, or whose lock has expired."""
+
+
+class BeyondError(Exception):
+    """An acknowledgement of records behind those in flight, while there are any."""
 
 
 class RenewalError(Exception):
@@ -73,6 +80,8 @@ class SharePartition:
         self._seek = start  # no offset below is available
         self._locks: list[tuple[float, int, int]] = []  # a heap: a run of these offsets was locked until
         self.changed: list[tuple[int, int]] = []  # ranges of offsets to be stored
+        self.told: int | None = start
+        """The start that tools see, as in Kafka that before the last change by a member; None before one."""
 
     @property
     def start(self) -> int:
@@ -151,19 +160,28 @@ class SharePartition:
             member, now + terms.lock, terms, records, strict, batch_size if batch_size > 0 else _ALL
         )
         at = min(read_from, self.end)
+        is_first = True
         for batch in batches:
             if taking.is_over:
                 break
             if batch.last < at:
                 continue
-            if batch.first > at:
+            if batch.first > at and is_first:
                 self._archive(at, batch.first - 1)
+            elif batch.first > at:
+                taking.exact = True
+                self._take(at, batch.first - 1, taking)
+                taking.exact = False
+                if taking.is_over:
+                    break
+            is_first = False
             first = max(batch.first, at, self.start)
             if batch.deliver:
                 taking.new_batch = True
                 self._take(first, batch.last, taking)
             else:
                 self._archive(first, batch.last)
+                taking.pass_over(batch.last - first + 1)
             at = batch.last + 1
         self._advance()
         return taking.acquired
@@ -244,18 +262,28 @@ class SharePartition:
         """Carry out what a member says of records that it has acquired: all of it, or nothing.
 
         ``batches`` are in the order of their offsets and do not overlap. Offsets below the start are ignored:
-        they were removed from the log. Raises InvalidRecordStateError and RenewalError.
+        they were removed from the log. Raises InvalidRecordStateError, BeyondError and RenewalError.
         """
         start = self.start
         parts = [part for batch in batches if batch.last >= start for part in _by_type(batch, start)]
         if not parts:
             return
+        if batches[-1].last >= self.end:
+            self._check_in_turn(now, member, batches)
         self._check_acquired(now, member, parts)
         if not terms.renew and any(type_ == _RENEW for _, _, type_ in parts):
             raise RenewalError("Renewing acquisition locks is not enabled for the group.")
 
         self._runs.change(parts, lambda run, type_: self._settle(now, run, type_, terms))
         self._advance()
+
+    def _check_in_turn(self, now: float, member: str, batches: Sequence[Acknowledged]) -> None:
+        """Raise what is wrong with the first of the batches about which something is."""
+        for batch in batches:
+            if batch.last >= self.end > self.start:
+                raise BeyondError(f"offset {batch.last} is behind the records in flight")
+            if batch.last >= self.start:
+                self._check_acquired(now, member, list(_by_type(batch, self.start)))
 
     def _check_acquired(self, now: float, member: str, parts: list[tuple[int, int, int]]) -> None:
         """Raise InvalidRecordStateError unless the member has all of these (first, last, type)."""
@@ -283,6 +311,7 @@ class SharePartition:
         elif type_ == _RELEASE:
             self._take_back_run(run, terms)
         else:
+            self.told = self.start
             self._in_flight -= len(run)
             run.change(ACKNOWLEDGED if type_ == _ACCEPT else ARCHIVED, run.count)
             self._note(run.first, run.last)
@@ -319,6 +348,7 @@ class SharePartition:
             self._take_back_run(run, terms)
 
     def _take_back_run(self, run: Run, terms: Terms) -> None:
+        self.told = self.start
         if run.count < terms.deliveries:
             run.change(AVAILABLE, run.count)
             self._seek = min(self._seek, run.first)

@@ -83,7 +83,7 @@ class Persister:
                 raise InvalidRequestError("Read operation on uninitialized share partition not allowed.")
             epoch = self._check_leader(partition, places[place])
             runs = [run for run in stored.runs if run[2:] != _UNTOUCHED]
-            return SharedState(None, "", stored.state_epoch, epoch, stored.start, runs)
+            return SharedState(None, "", stored.state_epoch, epoch, stored.told, runs)
 
         return self._each(group, places, read)
 
@@ -98,7 +98,7 @@ class Persister:
                 return SharedState(None, start=NO_START)
             epoch = self._epochs.of(partition).latest
             finished = sum(last - first + 1 for first, last, state, _ in stored.runs if state.is_final)
-            return SharedState(None, "", stored.state_epoch, epoch, stored.start, (), finished)
+            return SharedState(None, "", stored.state_epoch, epoch, stored.told, (), finished)
 
         return self._each(group, places, sum_up)
 
@@ -205,6 +205,8 @@ def _overlaid(stored: Stored, change: StateWrite) -> SharePartition:
     runs.move_start(max(runs.start, change.start))
     machine = SharePartition(runs.start)
     machine.restore(runs.start, [(run.first, run.last, run.state, run.count) for run in runs])
+    if not stored.settled and change.start < 0:
+        machine.told = None
     return machine
 
 

@@ -56,10 +56,10 @@ class Progress:
             machine = self._machine(group, partition)
         except LogError:
             return ShareOffset(KafkaStorageError)
-        if machine is None:
+        if machine is None or machine.told is None:
             return ShareOffset(None, NO_START, epoch)
         left = self._end(group, partition) - machine.start - machine.finished
-        return ShareOffset(None, machine.start, epoch, max(left, 0))
+        return ShareOffset(None, machine.told, epoch, max(left, 0))
 
     def standing(self, group: str, key: TopicPartition) -> ShareStanding:
         """How many offsets are in which state. It goes through all runs, of which there are not too many."""
@@ -105,6 +105,4 @@ class Progress:
         state, _ = self._states.load(group, partition)
         if state is None or state.start == NO_START:
             return None
-        machine = SharePartition(state.start)
-        machine.restore(state.start, state.runs)
-        return machine
+        return state.revived()

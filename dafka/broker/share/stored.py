@@ -17,6 +17,9 @@ from dafka.broker.share.runs import RecordState, Run, Runs
 NO_START = -1
 """The start offset of a share partition that nobody has read yet."""
 
+_UNSETTLED = NO_START - 1
+"""A start offset that is not settled is stored as this less the offset."""
+
 _HEADER = struct.Struct(">?iq")
 _RUN = struct.Struct(">qqbh")
 _MOST = 2**15 - 1
@@ -28,19 +31,33 @@ Over = Callable[[Iterable[tuple[Any, ...]]], Iterable[tuple[Any, ...]]]
 
 
 class Stored(NamedTuple):
-    """A share partition as it is stored; ``start`` may be NO_START."""
+    """A share partition as it is stored; ``start`` may be NO_START, and is not ``settled`` before anybody has
+    acknowledged anything."""
 
     state_epoch: int
     start: int
     runs: list[StoredRun]
+    settled: bool = True
+
+    @property
+    def told(self) -> int:
+        """The start as tools see it."""
+        return self.start if self.settled else NO_START
+
+    def revived(self) -> SharePartition:
+        """The share partition itself; its start is not NO_START."""
+        partition = SharePartition(self.start)
+        partition.restore(self.start, self.runs)
+        partition.told = self.start if self.settled else None
+        return partition
 
 
 def is_stored(value: object) -> bool:
     """Whether a value can be a snapshot or a change."""
     if type(value) is not bytes or len(value) < _HEADER.size or (len(value) - _HEADER.size) % _RUN.size:
         return False
-    _, epoch, start = _HEADER.unpack_from(value)
-    if epoch < 0 or start < NO_START:
+    _, epoch, _ = _HEADER.unpack_from(value)
+    if epoch < 0:
         return False
     at = 0
     for first, last, state, count in _RUN.iter_unpack(memoryview(value)[_HEADER.size :]):
@@ -57,14 +74,14 @@ def snapshot(state_epoch: int, partition: SharePartition | None) -> bytes:
     """Everything about a share partition; None: nobody has read it yet."""
     if partition is None:
         return _HEADER.pack(True, state_epoch, NO_START)
-    return _HEADER.pack(True, state_epoch, partition.start) + _packed(
+    return _HEADER.pack(True, state_epoch, _start_of(partition)) + _packed(
         partition.within(partition.start, partition.end)
     )
 
 
 def change(state_epoch: int, partition: SharePartition, ranges: Iterable[tuple[int, int]]) -> bytes:
     """A change: the states of these ranges of offsets, in bytes."""
-    packed = bytearray(_HEADER.pack(False, state_epoch, partition.start))
+    packed = bytearray(_HEADER.pack(False, state_epoch, _start_of(partition)))
     at = partition.start
     for first, last in sorted(ranges):
         first = max(first, at)
@@ -83,18 +100,24 @@ def restored(values: Iterable[bytes], over: Over = iter) -> Stored | None:
     runs: Runs | None = None
     for value in values:
         is_snapshot, epoch, start = _HEADER.unpack_from(value)
+        settled = start >= NO_START
+        start = start if settled else _UNSETTLED - start
         # A start goes back only where the log has lost everything that was in flight.
         if is_snapshot or (runs is not None and 0 <= start < runs.start):
             runs = Runs(max(start, 0))
         if runs is None:
             continue
-        found = Stored(epoch, start, [])
+        found = Stored(epoch, start, [], settled)
         for first, last, state, count in over(_RUN.iter_unpack(memoryview(value)[_HEADER.size :])):
             overlay(runs, first, last, RecordState(state), count)
         runs.move_start(start)
     if found is None or runs is None:
         return None
     return found._replace(runs=[(run.first, run.last, run.state, run.count) for run in runs])
+
+
+def _start_of(partition: SharePartition) -> int:
+    return partition.start if partition.told is not None else _UNSETTLED - partition.start
 
 
 def overlay(runs: Runs, first: int, last: int, state: RecordState, count: int) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -127,7 +128,7 @@ class World:
         )
         self._learn(read_from, batches, acquired)
         before = sum(1 for o, one in self.model.items() if o < end and not one.state.is_final)
-        records_there = set(self.deliverable())
+        records_there = {*self.deliverable(), *self._gaps(read_from, batches)}
         offsets = [offset for first, last, _ in acquired for offset in range(first, last + 1)]
         assert offsets == sorted(set(offsets))
         assert not strict or len(offsets) <= records
@@ -148,23 +149,28 @@ class World:
         assert not new or before < self.terms.in_flight, "there was no room"
         self._advance()
 
+    def _gaps(self, read_from: int, batches: list[LogBatch]) -> Iterator[int]:
+        """The offsets without records between batches that are read together."""
+        seen = [batch for batch in batches if batch.last >= read_from]
+        for before, behind in pairwise(seen):
+            yield from range(before.last + 1, behind.first)
+
     def _learn(self, read_from: int, batches: list[LogBatch], acquired: Any) -> None:
         """The offsets at which the machine has found no records, and the new ones that it has taken."""
         records = set(self.deliverable())
         end = self.partition.end
-        seen = max((last for _, last, _ in acquired), default=-1)
+        taken = {offset for first, last, _ in acquired for offset in range(first, last + 1)}
         for offset in range(self.end, end):
             one = self.model[offset] = Model()
-            if offset not in records:
+            if offset not in records and offset not in taken:
                 one.state = ARCHIVED
         self.end = max(self.end, end)
-        # Up to where it has looked, offsets without a record any more are archived.
-        looked = max(seen, *(b.last for b in batches if not b.deliver), -1) if batches else -1
-        for offset in range(read_from, min(looked + 1, self.end)):
+        # Offsets without a record that were given back are archived when a read begins with them.
+        for offset in range(read_from, self.end):
             one_of = self.model.get(offset)
             if one_of is not None and one_of.state is AVAILABLE and offset not in records:
                 run = next(iter(self.partition.within(offset, offset)), None)
-                if run is None or run.state is ARCHIVED:
+                if run is None or run[2] is ARCHIVED:
                     one_of.state = ARCHIVED
 
     def acknowledge(self) -> None:

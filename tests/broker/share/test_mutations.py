@@ -29,8 +29,8 @@ MUTATIONS = {
         "run_first + size - 1, count + 1, taking",
         "run_first + size - 1, count, taking",
     ),
-    "markers are delivered": ("if batch.deliver:", "if True:"),
-    "gaps are delivered": ("if batch.first > at:", "if False:"),
+    "aborted records are delivered": ("if batch.deliver:", "if True:"),
+    "the gap that a read begins with is delivered": ("if batch.first > at and is_first:", "if False:"),
     "an acknowledgement is not stored": (
         "if type_ == _ACCEPT else ARCHIVED, run.count)\n            self._note(run.first, run.last)",
         "if type_ == _ACCEPT else ARCHIVED, run.count)",

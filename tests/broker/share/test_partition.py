@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from dafka.broker.share.partition import (
     Acknowledged,
     AcknowledgeType,
     Acquired,
+    BeyondError,
     InvalidRecordStateError,
     LogBatch,
     RenewalError,
@@ -104,7 +106,7 @@ def test_released_records_come_again_before_others() -> None:
 def test_a_record_is_acknowledged_only_by_the_member_that_acquired_it_and_once() -> None:
     partition = SharePartition(0)
     take(partition, "a")
-    for first, last, member in ((0, 0, "b"), (9, 10, "a"), (50, 50, "a")):
+    for first, last, member in ((0, 0, "b"), (4, 4, "c")):
         with pytest.raises(InvalidRecordStateError):
             say(partition, first, last, ACCEPT, member=member)
     say(partition, 5, 5, ACCEPT)
@@ -202,11 +204,58 @@ def test_nothing_more_is_acquired_when_as_many_records_are_in_flight_as_may_be()
     assert take(partition, records=50, strict=True, terms=terms) == [Acquired(0, 14, 1)]
 
 
-def test_anything_but_a_record_is_passed_over() -> None:
-    log = [LogBatch(2, 3), LogBatch(6, 6, deliver=False), LogBatch(7, 8)]
+def test_aborted_records_and_the_gap_that_a_read_begins_with_are_passed_over() -> None:
+    log = [LogBatch(2, 3), LogBatch(4, 4, deliver=False), LogBatch(5, 6)]
     partition = SharePartition(0)
-    assert take(partition, log=log) == [Acquired(2, 3, 1), Acquired(7, 8, 1)]
-    assert (partition.start, partition.end, partition.in_flight) == (2, 9, 4)
+    assert take(partition, log=log) == [Acquired(2, 3, 1), Acquired(5, 6, 1)]
+    assert (partition.start, partition.end, partition.in_flight) == (2, 7, 4)
+    assert take(SharePartition(0), log=log, records=3) == [Acquired(2, 3, 1)]  # three with the aborted one
+
+
+def test_gaps_between_batches_are_acquired_with_them_and_no_further_than_asked_for() -> None:
+    log = [LogBatch(2, 3), LogBatch(10, 11), LogBatch(20, 21)]
+    assert take(SharePartition(0), log=log, records=50) == [Acquired(2, 21, 1)]
+    assert take(SharePartition(0), log=log, records=50, batch_size=5) == [
+        Acquired(2, 9, 1),
+        Acquired(10, 19, 1),
+        Acquired(20, 21, 1),
+    ]
+    partition = SharePartition(0)
+    assert take(partition, log=log, records=5) == [Acquired(2, 6, 1)]
+    assert take(partition, log=log[1:]) == [Acquired(10, 19, 1)]  # what is left of the gap is passed over
+    say(partition, 2, 6, ACCEPT)
+    assert partition.start == 10
+
+
+def test_an_acknowledgement_of_records_behind_those_in_flight_is_an_invalid_request() -> None:
+    partition = SharePartition(0)
+    take(partition, records=10)
+    with pytest.raises(BeyondError):
+        say(partition, 5, 10, ACCEPT)
+    with pytest.raises(BeyondError):
+        say(partition, 10, 12, ACCEPT)
+    with pytest.raises(InvalidRecordStateError):
+        say(SharePartition(0), 10, 12, ACCEPT)
+    with pytest.raises(InvalidRecordStateError):  # what is wrong before it comes first
+        partition.acknowledge(0.0, "b", [Acknowledged(0, 1, [ACCEPT]), Acknowledged(2, 20, [ACCEPT])], TERMS)
+    assert partition.in_flight == 10
+
+
+def test_a_start_is_settled_with_the_first_acknowledgement_or_expiry() -> None:
+    settling: list[Callable[[SharePartition], object]] = [
+        lambda partition: say(partition, 0, 9, RELEASE),
+        lambda partition: partition.expire(1000.0, TERMS),
+        lambda partition: partition.release("a", TERMS),
+    ]
+    for settle in settling:
+        partition = SharePartition(0)
+        partition.told = None
+        partition.trim(0)
+        take(partition, records=10)
+        say(partition, 0, 9, RENEW)
+        assert partition.told is None
+        settle(partition)
+        assert partition.told == 0
 
 
 def test_compaction_and_retention_take_records_out() -> None:

@@ -59,6 +59,20 @@ def test_a_change_of_few_records_is_small() -> None:
     assert len(change(0, partition, partition.changed)) < 40
 
 
+def test_a_start_that_nobody_has_settled_is_stored_and_not_told() -> None:
+    partition = acquired()
+    partition.told = None
+    values = [snapshot(1, partition)]
+    found = restored(values)
+    assert found is not None
+    assert (found.start, found.told, found.settled) == (100, NO_START, False)
+    assert found.revived().told is None
+    partition.acknowledge(1.0, "a", [Acknowledged(100, 100, [1])], TERMS)
+    found = restored([*values, change(1, partition, partition.changed)])
+    assert found is not None
+    assert (found.start, found.told, found.revived().start) == (101, 101, 101)
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -66,7 +80,6 @@ def test_a_change_of_few_records_is_small() -> None:
         "text",
         snapshot(0, None) + b"1",
         struct.pack(">?iq", True, -1, 0),
-        struct.pack(">?iq", True, 0, -2),
         struct.pack(">?iqqqbh", True, 0, 0, 5, 4, 0, 1),
         struct.pack(">?iqqqbh", True, 0, 0, -5, 4, 0, 1),
         struct.pack(">?iqqqbh", True, 0, 0, 4, 4, 1, 1),

@@ -57,7 +57,7 @@ IGNORED = frozenset(
     throttle_time_ms error_message client_id client_host host port node_endpoints current_leader
     heartbeat_interval_ms records leader_epoch status_detail lag leader_id node_id rack_id
     acquisition_lock_timeout_ms acceptable_recovery_lag task_offset_interval_ms assignor_name
-    authorized_operations
+    authorized_operations acknowledge_error_message
     """.split()  # noqa: SIM905
 )
 TARGETS = ("group_state", "assignment_epoch", "member_epoch", "assignment", "generation_id")
@@ -232,12 +232,6 @@ class Difference(NamedTuple):
 KNOWN = (
     # A kind of group, a step, where the answers differ, and the reason
     ("streams", "streams_beat", ".active_tasks: None here ", "with an older epoch tasks are told again"),
-    (
-        "share",
-        "share_offsets",
-        ".start_offset: ",
-        "it is stored before the first delivery, and with each change",
-    ),
 )
 
 
