@@ -80,7 +80,7 @@ class GroupsOfBroker:
 
         Partitions that nobody has read yet are left out.
         """
-        found = self._within(lambda broker: broker.share_offsets(group))
+        found = self._within(lambda broker: broker.share_standings(group))
         return {
             TopicPartition(*partition): one.start
             for partition, one in sorted(found.partitions.items())

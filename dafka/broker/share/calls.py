@@ -40,7 +40,7 @@ from dafka.broker.interface.share import (
     ShareStandings,
 )
 from dafka.broker.records.leader_epochs import LeaderEpochs
-from dafka.broker.share.checks import check_acknowledgements, check_group, check_heartbeat, check_member, words
+from dafka.broker.share import checks
 from dafka.broker.share.delivery import Deliveries, Delivery
 from dafka.broker.share.fetching import ShareFetch
 from dafka.broker.share.group import ShareGroup
@@ -102,10 +102,10 @@ class ShareCalls(ShareInterface):
     def share_heartbeat(self, heartbeat: ShareHeartbeat) -> ShareHeartbeatAnswer:
         try:
             self._check_on()
-            check_heartbeat(heartbeat)
+            checks.check_heartbeat(heartbeat)
             group = self._group_of(heartbeat)
         except BrokerResponseError as error:
-            return ShareHeartbeatAnswer(type(error), words(error))
+            return ShareHeartbeatAnswer(type(error), checks.words(error))
         settings = self._settings.of(heartbeat.group)
         try:
             try:
@@ -121,7 +121,7 @@ class ShareCalls(ShareInterface):
             self._groups.saved(heartbeat.group)
             return answer
         except BrokerResponseError as error:
-            return ShareHeartbeatAnswer(type(error), words(error))
+            return ShareHeartbeatAnswer(type(error), checks.words(error))
 
     def _group_of(self, heartbeat: ShareHeartbeat) -> ShareGroup:
         name = heartbeat.group
@@ -212,7 +212,7 @@ class ShareCalls(ShareInterface):
             self._check_on()
             session = self._session(request, connection, partitions, forgotten)
         except BrokerResponseError as error:
-            return ShareFetched(type(error), words(error))
+            return ShareFetched(type(error), checks.words(error))
         answers = self._acknowledge(request) if request.acknowledgements else {}
         if session is None:
             self._close(request)
@@ -220,7 +220,7 @@ class ShareCalls(ShareInterface):
             try:
                 found = self._fetch(request, session, limits, not answers)
             except ShareSessionNotFoundError as error:
-                return ShareFetched(type(error), words(error), partitions=answers)
+                return ShareFetched(type(error), checks.words(error), partitions=answers)
             for place, records in Pace().over(found.items()):
                 before = answers.get(place)
                 if before is not None:
@@ -232,11 +232,11 @@ class ShareCalls(ShareInterface):
         try:
             self._check_on()
             if request.session_epoch == OPEN_SESSION:
-                check_member(request)
+                checks.check_member(request)
                 raise InvalidShareSessionEpochError
             session = self._session(request, None, (), ())
         except BrokerResponseError as error:
-            return ShareFetched(type(error), words(error))
+            return ShareFetched(type(error), checks.words(error))
         answers = self._acknowledge(request)
         if session is None:
             self._close(request)
@@ -255,7 +255,7 @@ class ShareCalls(ShareInterface):
         forgotten: Collection[SharePlace],
     ) -> ShareSession | None:
         """The session of a request; None if it is its last one. Raises what is answered."""
-        check_member(request)
+        checks.check_member(request)
         key = (request.group, request.member_id)
         if request.session_epoch == OPEN_SESSION:
             if request.acknowledgements:
@@ -281,9 +281,9 @@ class ShareCalls(ShareInterface):
                 answers[place] = SharedRecords(None, UnknownTopicIdError)
                 continue
             try:
-                check_acknowledgements(batches, request.is_renewal)
+                checks.check_acknowledgements(batches, request.is_renewal)
             except InvalidRequestError as wrong:
-                answers[place] = SharedRecords(None, InvalidRequestError, detail=words(wrong))
+                answers[place] = SharedRecords(None, InvalidRequestError, detail=checks.words(wrong))
                 continue
             is_any = is_any or self._missing(place) is None
             if isinstance(delivery, Delivery):
@@ -373,7 +373,7 @@ class ShareCalls(ShareInterface):
         try:
             return self._share_group(name).describe()
         except BrokerResponseError as error:
-            return ShareGroupDescription(type(error), words(error))
+            return ShareGroupDescription(type(error), checks.words(error))
 
     def _share_group(self, name: str) -> ShareGroup:
         self._check_on()
@@ -383,7 +383,7 @@ class ShareCalls(ShareInterface):
         try:
             self._check_on()
         except BrokerResponseError as error:
-            return ShareOffsets(type(error), {}, words(error))
+            return ShareOffsets(type(error), {}, checks.words(error))
         keys = self._read_or_to_read(group) if partitions is None else partitions
         return ShareOffsets(None, {key: self._progress.offset(group, key) for key in Pace().over(keys)})
 
@@ -403,14 +403,14 @@ class ShareCalls(ShareInterface):
         try:
             self._share_group(group)
         except BrokerResponseError as error:
-            return ShareStandings(type(error), {}, words(error))
+            return ShareStandings(type(error), {}, checks.words(error))
         keys = Pace().over(self._progress.read(group), every=1)
         return ShareStandings(None, {key: self._progress.standing(group, key) for key in keys})
 
     def alter_share_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> ShareOutcome:
         try:
             self._check_on()
-            check_group(group)
+            checks.check_group(group)
             if self._groups.get(group) is None:  # a group begins with its offsets, too
                 if not any(self._topics.partition(*key) for key in offsets):
                     return ShareOutcome(None, dict.fromkeys(offsets, UnknownTopicOrPartitionError))
@@ -419,7 +419,7 @@ class ShareCalls(ShareInterface):
             with self._groups.nobody_joins(group):
                 return ShareOutcome(None, self._changes.alter(group, offsets))
         except BrokerResponseError as error:
-            return ShareOutcome(type(error), {}, words(error))
+            return ShareOutcome(type(error), {}, checks.words(error))
 
     def _check_empty(self, group: str) -> None:
         if self._share_group(group).occupied:
@@ -428,12 +428,12 @@ class ShareCalls(ShareInterface):
     def delete_share_offsets(self, group: str, topics: Iterable[str]) -> ShareOutcome:
         try:
             self._check_on()
-            check_group(group)
+            checks.check_group(group)
             self._check_empty(group)
             with self._groups.nobody_joins(group):
                 return ShareOutcome(None, self._changes.delete(group, topics))
         except BrokerResponseError as error:
-            return ShareOutcome(type(error), {}, words(error))
+            return ShareOutcome(type(error), {}, checks.words(error))
 
     # -- what others delete ------------------------------------------------------------------------------
 
