@@ -172,9 +172,11 @@ def kind_of(value: Any, kinds: Mapping[type, Any]) -> type:
 
 
 def octets_of(text: str | bytes) -> bytes:
-    """The octets of a string. Raises :class:`InvalidValue` for half of a surrogate pair."""
+    """The octets of a string. Raises :class:`InvalidValue` for half of a surrogate pair, TypeError."""
     if isinstance(text, bytes):
         return text
+    if not isinstance(text, str):
+        raise TypeError(f"a string is a str or bytes, not {type(text).__name__}: {text!r:.100}")
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:

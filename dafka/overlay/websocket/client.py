@@ -63,8 +63,8 @@ class Client:
     lost connections are replaced. Messages on their way when a connection is lost may be lost with it.
     ``capacity``: messages that wait to be got; the server is not read while it is reached.
 
-    Raises ValueError for an invalid URL, :class:`~dafka.overlay.websocket.errors.WebSocketError` if there is
-    no connection within ``timeout``.
+    Raises ValueError for an invalid URL, TypeError for prefixes that are no strings,
+    :class:`~dafka.overlay.websocket.errors.WebSocketError` if there is no connection within ``timeout``.
     """
 
     def __init__(
@@ -77,6 +77,8 @@ class Client:
         ssl_context: ssl.SSLContext | None = None,
         token: str | None = None,
     ) -> None:
+        for prefix in prefixes:
+            octets_of(prefix)
         uri = uri_of(url)
         if not uri.path:
             url = f"{url.rstrip('/')}/v1/messages/json"

@@ -301,3 +301,17 @@ def test_statuses_or_errors_alone(make):
 def test_events_have_the_octets_of_their_values(arguments):
     event = Event("name", arguments)
     assert payload_of(event) == encode(to_value(event))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda endpoint: endpoint.subscribe(["/t"]),
+        lambda endpoint: endpoint.publish(3, "value"),
+        lambda endpoint: endpoint.forward([None]),
+        lambda endpoint: endpoint.await_subscriber(3),
+    ],
+)
+def test_a_topic_that_is_none_is_refused_with_what_it_is(call):
+    with Endpoint() as endpoint, pytest.raises(TypeError, match="a string is a str or bytes, not"):
+        call(endpoint)

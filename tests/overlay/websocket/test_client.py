@@ -247,3 +247,8 @@ def test_a_client_that_does_not_get_slows_its_server_down():
         assert sent < 10_000
         for _ in range(2 * sent):
             client.get(PATIENCE)
+
+
+def test_prefixes_in_a_list_are_refused_before_anything_is_connected():
+    with pytest.raises(TypeError, match="a string is a str or bytes, not list"):
+        Client("ws://127.0.0.1:1", ["/t"])
