@@ -74,21 +74,25 @@ class FrameReader:
         is known and those before it are taken; nothing can be read behind it.
         """
         octets, position, limit = self._octets, self._position, self.limit
+        size = len(octets)
+        last = size - _HEAD
+        sure = size if size <= limit else 0  # a message that ends before this is not too long
         messages: list[bytes] = []
-        append, last = messages.append, len(octets) - _HEAD
+        append = messages.append
         for _ in range(most):
             if position > last:
                 break
             (length,) = _length_at(octets, position)
             begin = position + _HEAD
-            if not 0 < length <= limit:
-                if messages:
-                    break
-                raise MalformedMessage("frame-length", f"a message of {length} octets, at most {limit}")
             end = begin + length
-            if end > last + _HEAD:
-                self._missing = end - len(octets)
-                break
+            if not begin < end <= sure:
+                if not 0 < length <= limit:
+                    if messages:
+                        break
+                    raise MalformedMessage("frame-length", f"a message of {length} octets, at most {limit}")
+                if end > size:
+                    self._missing = end - size
+                    break
             append(octets[begin:end])
             position = end
         self._position = position
