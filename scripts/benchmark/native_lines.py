@@ -69,21 +69,27 @@ def streams(kind: str, size: int, least: tuple[float, float, float]) -> list[Lin
     ]
 
 
+_perf_store = measurement(partial(native_nodes.perf_store, count=PERF_RECORDS, size=100), native_nodes.store)
+
+
 def perf_tool() -> Line:
-    """``dafka perf store`` and this benchmark say the same about the same."""
-    records = {"count": MESSAGES[100], "size": 100}
-    stored = measurement(partial(native_nodes.send_and_flush, **records), native_nodes.store)
-    tool = measurement(partial(native_nodes.perf_store, **records), native_nodes.store)
+    """``dafka perf store`` and this benchmark say the same about the same.
+
+    Both count from the second record, when the first is stored, to the acknowledgement of the last; the tool
+    in a process that has just begun, which a run of less than a second would be about.
+    """
+    stored = measurement(
+        partial(native_nodes.send_and_flush, count=PERF_RECORDS, size=100), native_nodes.store
+    )
     name = "native: as dafka perf store reports it, raw, 100 B"
-    return Line(name, rate, pick(tool), pick(stored), "the same, measured here", 0.9)
+    return Line(name, rate, pick(_perf_store), pick(stored), "the same, measured here", 0.9)
 
 
 def beside_libdafka() -> Line:
     """``dafka perf store`` and libdafka's tool of that name, each with its own tower and store."""
-    tool = measurement(partial(native_nodes.perf_store, count=PERF_RECORDS, size=100), native_nodes.store)
     theirs = partial(libdafka_tools.stored, count=PERF_RECORDS, size=100)
     name = "native: dafka perf store 1000000 100"
-    return Line(name, rate, pick(tool), pick(theirs), "libdafka: dafka_perf_store", 1)
+    return Line(name, rate, pick(_perf_store), pick(theirs), "libdafka: dafka_perf_store", 1)
 
 
 def lone_records() -> list[Line]:
