@@ -60,6 +60,9 @@ def create_database(folder: str, files_from: int) -> Database | None:
     os.makedirs(folder, 0o700, exist_ok=True)
     unfinished = path + ".new"
     _remove(unfinished)
+    _remove(
+        path + "-journal"
+    )  # of a process that died while it made a log; SQLite would take it for this one's
     made = _made.get(files_from)
     if made is None:
         try:
@@ -102,9 +105,7 @@ def sync_folders(folder: str) -> None:
 
 
 def _opened(folder: str, files_from: int) -> Database:
-    return Database(
-        folder, timeout=BUSY_SECONDS, disk=ValueDisk, disk_min_file_size=files_from, **SETTINGS
-    )
+    return Database(folder, timeout=BUSY_SECONDS, disk=ValueDisk, disk_min_file_size=files_from, **SETTINGS)
 
 
 def _make(folder: str, files_from: int) -> _Made:

@@ -131,8 +131,9 @@ def refuse_without_database(folder: str) -> None:
 
     A log that was opened all the same would be a new one, and removes what nothing names.
     """
-    gone = not os.path.exists(os.path.join(folder, DATABASE))
-    if has_files(folder) or (gone and os.path.exists(os.path.join(folder, DATABASE + "-wal"))):
+    size, wal_size = (_size(os.path.join(folder, DATABASE + suffix)) for suffix in ("", "-wal"))
+    gone = size is None
+    if has_files(folder) or (gone and wal_size is not None) or (size == 0 and wal_size):
         state = "is missing" if gone else "is empty"
         raise DamagedError(
             folder,
@@ -140,6 +141,11 @@ def refuse_without_database(folder: str) -> None:
             "it back, or use another folder",
             "the database",
         )
+
+
+def _size(path: str) -> int | None:
+    """The size of a file, None if there is none."""
+    return os.path.getsize(path) if os.path.exists(path) else None
 
 
 def opening_error(folder: str, error: BaseException) -> LogOpenError | NotALogError | DamagedError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,6 +132,36 @@ def test_leftovers_of_an_interrupted_making_are_removed(tmp_path: Path, folder: 
     Log(folder).close()
     assert not unfinished.exists() and not unfinished.is_symlink()
     assert (elsewhere / "kept").exists()
+
+
+def test_the_journal_of_an_interrupted_making_is_not_played_back_into_the_new_database(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "dafka.lock").write_bytes(b"1\n")
+    rows = sqlite3.connect(folder / "cache.db", isolation_level=None)
+    rows.execute("PRAGMA cache_size = 5")
+    rows.execute("BEGIN")
+    rows.execute("CREATE TABLE Settings (value)")
+    rows.execute("INSERT INTO Settings VALUES (zeroblob(100000))")
+    journal = (folder / "cache.db-journal").read_bytes()
+    rows.close()
+    assert journal[:1] != b"\0"  # SQLite's sign that it is to be played back
+    (folder / "cache.db").write_bytes(b"")
+    (folder / "cache.db-journal").write_bytes(journal)
+    Log(folder).close()
+    assert not (folder / "cache.db-journal").exists()
+
+
+def test_an_emptied_database_beside_its_wal_is_damage(folder: Path) -> None:
+    with Log(folder) as log:
+        log.write([(log.partition(b"hello", ADDRESS), [b"1"])])
+        wal = (folder / "cache.db-wal").read_bytes()
+    (folder / "cache.db").write_bytes(b"")
+    (folder / "cache.db-wal").write_bytes(wal)
+    with pytest.raises(DamagedError, match="is empty and the rest of the log is there"):
+        Log(folder)
+    assert (folder / "cache.db-wal").read_bytes() == wal
+    (folder / "cache.db-wal").write_bytes(b"")
+    Log(folder).close()
 
 
 def test_a_making_that_fails_leaves_nothing_and_the_next_one_succeeds(
