@@ -194,16 +194,16 @@ class Flooding:
         peers = MOST_PEERS - len(self.table.peers)
         octets = ALL_FILTER_OCTETS - self._filter_octets
         leaves = MOST_ALL_LEAVES - self._listed_leaves
+        unknown: set[bytes] = set()  # peers that are asked about
         asked: list[Output] = []
         for _ in range(min(len(self._refused), ASKED_AT_ONCE)):
-            if not self._refused or len(asked) >= ASKED_AT_ONCE:
-                break
             neighbour, peer, need = self._refused.look()
             known = self.table.peers.get(peer)
             if known is None:
-                if peers > 0:
-                    peers -= 1
-                    asked += [Tell(one, _inquiry(peer)) for one in self._refused.forget_peer(peer)]
+                if peer in unknown or len(unknown) < peers:
+                    unknown.add(peer)
+                    self._refused.forget(neighbour, peer)
+                    asked.append(Tell(neighbour, _inquiry(peer)))
                 continue
             is_known = neighbour in known.paths
             if is_known and need.time > known.time:

@@ -55,10 +55,6 @@ class Refused:
         """A neighbour is gone."""
         self._size -= len(self._by_neighbour.pop(neighbour, ()))
 
-    def forget_peer(self, peer: bytes) -> list[bytes]:
-        """The neighbours that have told of it."""
-        return [neighbour for neighbour in list(self._by_neighbour) if self.forget(neighbour, peer)]
-
     def clear(self) -> None:
         self._by_neighbour.clear()
         self._size = 0
