@@ -62,7 +62,7 @@ def check(changes: Sequence[ConfigChange]) -> None:
 def change(changes: Sequence[ConfigChange]) -> None:
     """Set and unset levels that :func:`check` has passed."""
     known = _loggers()
-    if audit.level == logging.NOTSET:  # it stays as it is
+    if audit.level == logging.NOTSET and any(one.name == ROOT for one in changes):  # it stays as it is
         audit.setLevel(audit.getEffectiveLevel())
     for name, operation, value in changes:
         known[name].setLevel(LEVELS[str(value)] if operation == ConfigOperation.SET else logging.NOTSET)

@@ -1,9 +1,10 @@
 """Which settings of the broker can be changed while it runs, as Kafka's DynamicBrokerConfig has it.
 
 A setting that nobody knows is kept, as in Kafka, where it may be a plugin's: it may be a secret, so its value
-is never shown. Settings of one listener are named ``listener.name.<listener>.<setting>``. Listeners, and how
-clients log in, are said when this broker starts: a change that had no effect might leave a door open that
-somebody thinks is shut, so it is refused.
+is never shown. Settings of one listener are named ``listener.name.<listener>.<setting>``, and of one of its
+mechanisms ``listener.name.<listener>.<mechanism>.sasl.jaas.config``. Listeners, and how clients log in, are
+said when this broker starts: a change that had no effect might leave a door open that somebody thinks is
+shut, so it is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MIN_ISR = "min.insync.replicas"
 UNKNOWN = Key(None, anything, ConfigType.UNKNOWN, update="read-only")
 """What is known of a setting that nobody knows."""
 
-_LISTENER = re.compile(r"listener\.name\.[^.]*\.(.*)", re.DOTALL)
+_LISTENER = re.compile(r"listener\.name\.[^.]*\.(?:.*\.(?=sasl\.jaas\.config$))?(.*)", re.DOTALL)
 _OF_ALL_LISTENERS = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 _PER_BROKER, _PER_LISTENER = "per-broker", "per-listener"
 
@@ -69,7 +70,7 @@ def check_min_isr(configs: Mapping[str, str], changed: Iterable[str], *, all_bro
 
 
 def base_of(name: str) -> str:
-    """The name of a setting without the listener whose it is."""
+    """The name of a setting without the listener, and the mechanism, whose it is."""
     found = _LISTENER.fullmatch(name)
     return found[1] if found else name
 

@@ -83,6 +83,14 @@ def test_the_audit_log_stays_as_it_is(client):
     assert audit.isEnabledFor(logging.INFO)
 
 
+def test_the_audit_log_goes_on_to_follow_the_program_when_another_logger_is_changed(client):
+    logging.getLogger("dafka").setLevel(logging.ERROR)
+    audit.setLevel(logging.NOTSET)
+    assert alter(client, (ADMIN, SET, "DEBUG")) == Outcome(None)
+    logging.getLogger("dafka").setLevel(logging.INFO)
+    assert audit.isEnabledFor(logging.INFO)
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [

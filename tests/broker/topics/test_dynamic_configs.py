@@ -34,6 +34,8 @@ def alter(client: Client, resource: Resource, *changes: tuple[Any, ...], **optio
         ("ssl.keystore.password", "secret", "for a listener only"),
         ("listener.name.x.ssl.keystore.password", "secret", "said when the broker starts"),
         ("listener.name.x.sasl.enabled.mechanisms", "PLAIN", "said when the broker starts"),
+        ("listener.name.x.sasl.jaas.config", "secret", "said when the broker starts"),
+        ("listener.name.x.scram-sha-256.sasl.jaas.config", "secret", "said when the broker starts"),
         ("listener.name.x.max.connections", "many", "max.connections"),
         ("listeners", "PLAINTEXT://127.0.0.1:0", "set when the broker starts"),
     ],
