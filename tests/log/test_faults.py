@@ -257,6 +257,34 @@ def test_the_last_space_on_a_disk_is_kept_for_deleting(
             log.write([(partition, contents)])
 
 
+def test_large_values_leave_the_last_space_too_where_the_database_has_room(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They get files of their own: neither the free pages of the database nor a long WAL gives them any."""
+    capacity, share = 12_000_000, 12_000_000 // 16
+
+    def free() -> int:
+        return max(0, capacity - sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()))
+
+    monkeypatch.setattr(
+        os, "statvfs", lambda path: SimpleNamespace(f_bavail=free(), f_blocks=capacity, f_frsize=1)
+    )
+    with Log(folder) as log:
+        small, large = log.partition(b"small", ADDRESS), log.partition(b"large", ADDRESS)
+        for _ in range(20):
+            log.write([(small, numbered(0, 20, 5000))])
+        log.trim(small, before_sequence=small.next_sequence)
+        while log.space.garbage_bytes:
+            log.write([], collect_bytes=1_000_000)
+        log.space.checkpoint()
+        assert (folder / "cache.db-wal").stat().st_size > 1_000_000
+        with pytest.raises(LogWriteError, match="No space left"):
+            for _ in range(100):
+                log.write([(large, [bytes(200_000)])])
+        assert large.bytes > 0.4 * capacity
+        assert free() > share
+
+
 def test_writers_that_are_killed_on_a_full_disk_leave_a_good_log(folder: Path) -> None:
     def limit() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
