@@ -25,6 +25,7 @@ from dafka.overlay.wire.frames import LENGTH, frame
 from dafka.overlay.wire.leaves import Leaf
 from dafka.overlay.wire.primitives import NOBODY
 from dafka.overlay.wire.routed import (
+    Inquiry,
     Revocation,
     Routed,
     Subscription,
@@ -44,6 +45,7 @@ class Attacker:
     def __init__(self, where: tuple[str, int], version: int, others: list[bytes]) -> None:
         self.me = bytes(8) + os.urandom(8)  # smaller than other ids, so that it is the one that connects
         self.others = others
+        self.told: list[bytes] = []  # of peers that it has invented
         self.socket = socket.create_connection(where, timeout=20)
         self._core = Core(self.me, time.time_ns() // 1000, [b"/t"], versions=(1, version))
         self._octets = bytearray()
@@ -106,12 +108,28 @@ def invent(attacker: Attacker, behind: int = 0) -> list[bytes]:
     for peer in peers:
         path = (peer, *hops, attacker.me)
         attacker.say(encode_routed(Subscription(path, (now(),) * len(path), now(), (b"/t", b"/by"), ())))
+    attacker.told += peers
     return hops
 
 
 def peers_that_go(attacker: Attacker) -> None:
     """They are gone with the connection."""
     invent(attacker)
+
+
+def peers_without_room(attacker: Attacker) -> None:
+    """Twice as many as a node knows: it asks for the others when some have gone, and gets no answer."""
+    invent(attacker)
+    invent(attacker)
+    for peer in attacker.told[:1000]:
+        attacker.say(encode_routed(Withdrawal(peer)))
+
+
+def inquiries(attacker: Attacker) -> None:
+    """Questions about peers, again and again."""
+    invent(attacker)
+    for number in range(20_000):
+        attacker.say(encode_routed(Inquiry(attacker.others[number % len(attacker.others)])))
 
 
 def peers_far_away(attacker: Attacker) -> None:
@@ -202,6 +220,8 @@ def frames_at_random(attacker: Attacker) -> None:
 KINDS: dict[str, tuple[int, Callable[[Attacker], None]]] = {
     "peers-that-go": (2, peers_that_go),
     "peers-far-away": (2, peers_far_away),
+    "peers-without-room": (2, peers_without_room),
+    "inquiries": (2, inquiries),
     "peers-with-leaves": (2, peers_with_leaves),
     "contradictions": (2, contradictions),
     "prefixes": (2, many_prefixes),
