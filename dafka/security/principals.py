@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dafka.security.errors import TlsError
+from dafka.security.subject_octets import attributes
 
 USER = "User"
 ANONYMOUS = f"{USER}:ANONYMOUS"
@@ -92,12 +93,26 @@ def mapped(rules: Sequence[Rule], name: str) -> str | None:
     return None
 
 
-def subject(certificate: Mapping[str, Any]) -> str:
-    """The subject of a certificate, from ``SSLSocket.getpeercert()``, in the form of RFC 2253."""
+def subject(certificate: Mapping[str, Any], octets: bytes = b"") -> str:
+    """The subject of a certificate, from ``SSLSocket.getpeercert()``, in the form of RFC 2253.
+
+    ``octets`` are the certificate itself: attributes without a short name are written as Java writes them,
+    ``1.2.840.113549.1.9.1=#1603...``.
+    """
+    described = certificate.get("subject", ())
+    is_short = all(kind in _SHORT for several in described for kind, _ in several)
+    encoded = [] if is_short else attributes(octets)
     parts = []
-    for several in reversed(certificate.get("subject", ())):
-        parts.append("+".join(f"{_SHORT.get(kind, kind)}={_escaped(value)}" for kind, value in several))
-    return ",".join(parts)
+    for number, several in enumerate(described):
+        texts = []
+        for place, (kind, value) in enumerate(several):
+            if kind in _SHORT:
+                texts.append(f"{_SHORT[kind]}={_escaped(value)}")
+            else:
+                one = encoded[number][place]
+                texts.append(f"{one.kind}=#{one.value.hex()}")
+        parts.append("+".join(texts))
+    return ",".join(reversed(parts))
 
 
 def _escaped(value: str) -> str:

@@ -43,11 +43,14 @@ class Renewed:
             self.renew()
         return self._context
 
-    def principal(self, certificate: Mapping[str, Any] | None) -> str:
-        """The principal of a certificate of ``getpeercert()``. Raises :class:`TlsError` if no rule fits."""
+    def principal(self, certificate: Mapping[str, Any] | None, octets: bytes | None = None) -> str:
+        """The principal of a certificate of ``getpeercert()``, whose octets these are.
+
+        Raises :class:`TlsError` if no rule fits.
+        """
         if not certificate:
             return ANONYMOUS
-        name = subject(certificate)
+        name = subject(certificate, octets or b"")
         known = mapped(self._rules, name)
         if not known:
             raise TlsError(

@@ -183,7 +183,8 @@ class Connection:
         from dafka.sockets import tls  # most brokers have no use for it
 
         self.socket = tls.accept(self.socket, certificate.context, limits.HANDSHAKE_SECONDS)
-        self._peer.principal = certificate.principal(self.socket.getpeercert())
+        shown = self.socket.getpeercert
+        self._peer.principal = certificate.principal(shown(), shown(True))
 
     def _authenticate(self, authentication: Authentication) -> bytes:
         """Answer requests until it is known who the client is; returns what has come of the next one."""

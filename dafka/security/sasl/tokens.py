@@ -54,7 +54,7 @@ class TokenCheck:
                 issuer=options.issuer,
                 leeway=options.clock_skew,
                 options={
-                    "require": ["exp", options.subject_claim],
+                    "require": ["exp", "iat", options.subject_claim],
                     "verify_aud": options.audience is not None,
                     "verify_sub": False,  # the claim may be another one, and is checked below
                 },

@@ -72,7 +72,7 @@ def generic(mechanism: str) -> tuple[Any, ...]:
     return FAILED, f"Authentication failed during authentication {words}", b"", 0
 
 
-TOLD, INVALID = (0, "", b'{"status":"invalid_token"}', 0), (FAILED, '{"status":"invalid_token"}', b"", 0)
+TOLD = 0, "", b'{"status":"invalid_token"}', 0
 KNOWN = [CHOSEN, (0, "", b"", 6), "served"]
 DIFFERENT: dict[str, tuple[Any, Any]] = {
     # What: what Apache Kafka answers, and what this broker does
@@ -109,11 +109,6 @@ DIFFERENT: dict[str, tuple[Any, Any]] = {
             AFTER,
         ],
         [CHOSEN, TOLD, CLOSED],
-    ),
-    # It wants to know when a token was issued.
-    "OAUTHBEARER, issued never": (
-        [CHOSEN, TOLD, INVALID, AFTER],
-        [CHOSEN, (0, "", b"", 6), CLOSED, AFTER],  # a second message is too many
     ),
     # It takes the handshake, and closes with the next message.
     "again, by another mechanism": (

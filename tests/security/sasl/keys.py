@@ -23,6 +23,7 @@ class Signer:
 
     def token(self, seconds: float = 300, **claims: Any) -> str:
         """A token for alice, unless ``claims`` say otherwise (None: without it)."""
-        every = {"sub": "alice", "exp": int(time.time() + seconds), **claims}
+        now = int(time.time())
+        every = {"sub": "alice", "iat": now, "exp": int(now + seconds), **claims}
         content = {name: value for name, value in every.items() if value is not None}
         return jwt.encode(content, self._key, algorithm="RS256", headers={"kid": self._name})

@@ -46,6 +46,7 @@ def test_a_token_tells_who_it_is_and_until_when(signer):
         ({"sub": 7}, {}, False),
         ({"sub": "  "}, {}, False),
         ({"exp": None}, {}, False),
+        ({"iat": None}, {}, False),
         ({"nbf": 4_000_000_000}, {}, False),
     ],
 )
