@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from kafka.errors import (
     ClusterAuthorizationFailedError,
+    DelegationTokenAuthorizationFailedError,
     GroupAuthorizationFailedError,
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailedError,
@@ -25,6 +26,7 @@ ERRORS: Mapping[ResourceType, Error] = {
     ResourceType.GROUP: GroupAuthorizationFailedError,
     ResourceType.CLUSTER: ClusterAuthorizationFailedError,
     ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailedError,
+    ResourceType.USER: DelegationTokenAuthorizationFailedError,
 }
 
 
@@ -136,7 +138,14 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "DescribeLogDirs": (_DESCRIBE_CLUSTER,),
     "SaslAuthenticate": (),
     "CreatePartitions": (Need(Operation.ALTER, _TOPIC, _EACH),),
-    "CreateDelegationToken": (),
+    "CreateDelegationToken": (
+        Need(
+            Operation.CREATE_TOKENS,
+            ResourceType.USER,
+            _WHOLE,
+            when="for somebody else, from version 3 on; whoever has not logged in is refused before",
+        ),
+    ),
     "RenewDelegationToken": (),
     "ExpireDelegationToken": (),
     "DescribeDelegationToken": (),
