@@ -120,6 +120,9 @@ ACL_OCTETS = 1024
 ACL_FILTERS = 1000
 """Filters of a request to delete such entries, each of which is compared with all of them."""
 
+ACLS_DELETED = 10_000
+"""Entries that a request deletes, as in Kafka, whose controller writes no more at once."""
+
 ACL_ROUND = 250
 """Entries of access control lists or accounts that one commit changes."""
 

@@ -150,7 +150,22 @@ class AclTable(AclInterface):
             words = f"{limits.ACL_FILTERS} filters of a request, at most, match more than one entry"
             return [DeletedAcls(PolicyViolationError, (), words) for _ in filters]
         with self._changing:
+            if self._are_too_many(filters):
+                words = f"Cannot remove more than {limits.ACLS_DELETED} acls in a single delete operation."
+                return [DeletedAcls(InvalidRequestError, (), words) for _ in filters]
             return [self._delete_by(one) for one in Pace().over(filters, every=1)]
+
+    def _are_too_many(self, filters: Sequence[AclFilter]) -> bool:
+        """Whether filters match more entries than a request deletes."""
+        if len(self._known) <= limits.ACLS_DELETED:
+            return False
+        found: set[Acl] = set()
+        for one in Pace().over(filters, every=1):
+            if not one.is_unknown:
+                found.update(self._taken(one))
+            if len(found) > limits.ACLS_DELETED:
+                return True
+        return False
 
     def _delete_by(self, wanted: AclFilter) -> DeletedAcls:
         if wanted.is_unknown:

@@ -166,3 +166,15 @@ def test_a_request_deletes_by_a_bounded_number_of_filters_that_have_to_look_at_a
     assert ask("describe_acls", AclFilter()) == [READ, WRITE]
     found = ask("delete_acls", [*exact, AclFilter(*READ), AclFilter(name="t")])
     assert [list(one.acls) for one in found] == [[], [], [], [READ], [WRITE]]
+
+
+def test_a_request_deletes_a_bounded_number_of_entries_or_none(ask, monkeypatch):
+    monkeypatch.setattr(limits, "ACLS_DELETED", 2)
+    third = READ._replace(name="u")
+    ask("create_acls", [READ, WRITE, third])
+    for filters in ([AclFilter()], [AclFilter(name="u"), AclFilter(name="t")]):
+        refused = ask("delete_acls", filters)
+        assert {one.error for one in refused} == {InvalidRequestError} and len(refused) == len(filters)
+    assert set(ask("describe_acls", AclFilter())) == {READ, WRITE, third}
+    found = ask("delete_acls", [AclFilter(name="t"), AclFilter(name="t")])
+    assert [set(one.acls) for one in found] == [{READ, WRITE}, set()]
