@@ -196,6 +196,7 @@ class FakeBroker:
         self.counts[key] += 1
         answer = self.answers[key](request)
         if answer is CLOSE:
+            _say_goodbye(connection)
             return False
         if answer is HANG:
             return True
@@ -206,6 +207,15 @@ class FakeBroker:
             answer = struct.pack(">i", len(body)) + body
         connection.sendall(answer)
         return True
+
+
+def _say_goodbye(connection: socket.socket) -> None:
+    """Read what still comes: if octets are left, the system drops answers that are on their way."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_WR)
+        connection.settimeout(10)
+        while connection.recv(65536):
+            pass
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes | None:

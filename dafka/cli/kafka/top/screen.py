@@ -95,8 +95,6 @@ class TopScreen(App[None]):
         self._looker.end()
 
     def on__found(self, message: _Found) -> None:
-        if not self.query(DataTable):
-            return  # it is ending
         if isinstance(message.found, Exception):
             self._error = printable(str(message.found) or type(message.found).__name__)
         else:
@@ -128,7 +126,8 @@ class TopScreen(App[None]):
             lines.append(f"no answer for {seconds(silent)}: {self._error}")
         elif silent > 10 and look is not None:
             lines.append(f"no answer for {seconds(silent)}")
-        self.query_one("#head", Static).update(Text("\n".join(line for line in lines if line)))
+        for head in self.query("#head").results(Static):  # there is none any more while it is ending
+            head.update(Text("\n".join(line for line in lines if line)))
 
     def _show_tables(self) -> None:
         if self._last is None:
@@ -143,7 +142,9 @@ class TopScreen(App[None]):
     def _fill(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Show these rows: equal rows stay as they are, and so does the place to which the table is
         scrolled."""
-        table = self.query_one(name, DataTable)
+        table = next(iter(self.query(name).results(DataTable)), None)
+        if table is None:
+            return  # it is ending
         new = [[_cell(column, text) for column, text in zip(columns, row, strict=True)] for row in rows]
         for row in [one.key for one in table.ordered_rows[len(new) :]]:
             table.remove_row(row)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
 from kafka.errors import KafkaConnectionError
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
@@ -58,6 +59,11 @@ async def until(pilot: Pilot[None], true: Callable[[], bool]) -> None:
 
 def head(pilot: Pilot[None]) -> str:
     return str(pilot.app.query_one("#head", Static).render())
+
+
+def screen_of(pilot: Pilot[None]) -> TopScreen:
+    assert isinstance(pilot.app, TopScreen)
+    return pilot.app
 
 
 def rows(pilot: Pilot[None], name: str) -> list[list[str]]:
@@ -119,6 +125,18 @@ def test_a_pause_holds_the_numbers() -> None:
         await until(pilot, lambda: "paused" not in head(pilot))
         broker.answer = look_at(1)
         await until(pilot, lambda: len(rows(pilot, "#topics")) == 1)
+
+    on_screen(test)
+
+
+@pytest.mark.parametrize("gone", ["#head", "#topics", "#groups"])
+def test_an_answer_that_comes_while_its_parts_are_taken_away_is_no_error(gone: str) -> None:
+    async def test(pilot: Pilot[None], broker: Broker) -> None:
+        await until(pilot, lambda: len(rows(pilot, "#groups")) == 2)
+        await pilot.app.query_one(gone).remove()
+        broker.answer = look_at(3)
+        await until(pilot, lambda: screen_of(pilot)._last == broker.answer)
+        await pilot.pause(0.1)
 
     on_screen(test)
 
