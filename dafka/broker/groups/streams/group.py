@@ -340,9 +340,11 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         self._renew(False, settings.standbys)
         self.assign_if_small(now)
         before, repeated = member.assigned, request.member_epoch != member.epoch
-        self._reconcile(now, member, owned_in(request))
+        owned = owned_in(request)
+        self._reconcile(now, member, owned)
         self.mark(member)
         told = repeated or request.member_epoch == JOIN_EPOCH or member.assigned != before
+        told = told or (owned is not None and minus(member.assigned, owned) != NOTHING)  # an answer was lost
         if member.assigned != before and member.endpoint is not None:
             self.endpoint_epoch += 1
         statuses = tuple(self._statuses(now, member))

@@ -84,6 +84,21 @@ def test_as_long_as_topics_are_missing_nobody_has_a_task_and_members_are_told_wh
     assert [one.code for one in gone.statuses] == [StatusCode.MISSING_SOURCE_TOPICS] and active(gone) == []
 
 
+def test_tasks_are_told_again_to_a_member_that_says_that_it_has_others():
+    table = Table()
+    x = table.join("x")
+    y = table.join("y")
+    x = table.send("x", x.epoch)
+    kept = active(x)
+    y = table.send("y", y.epoch)  # has the epoch of its target, and waits for its tasks
+    table.send("x", x.epoch, **table.owns(*kept))
+    gets = table.send("y", y.epoch, **table.owns())
+    assert len(active(gets)) == 2 and gets.epoch == y.epoch  # and is lost
+    assert table.send("y", y.epoch).tasks is None  # it says nothing
+    assert active(table.send("y", y.epoch, **table.owns())) == active(gets)
+    assert table.send("y", y.epoch, **table.owns(*active(gets))).tasks is None
+
+
 def test_a_task_changes_hands_when_it_was_given_up():
     table = Table()
     x = table.join("x")
