@@ -89,7 +89,7 @@ class ShareCalls(ShareInterface):
         self._waiting: set[ShareFetch] = set()
         self._releasing = Releasing(hub, deliveries)
         self._changes = OffsetChanges(topics, states, deliveries)
-        groups.revive(GroupType.SHARE, self._revived, FORMAT, self._restoring)
+        groups.revive(GroupType.SHARE, self._new_group, FORMAT, self._restoring)
 
     def close(self) -> None:
         """End all waiting calls."""
@@ -139,16 +139,12 @@ class ShareCalls(ShareInterface):
 
     def _create(self, name: str) -> ShareGroup:
         self._groups.check_room()
-        group = self._new_group()
-        group.name = name
+        group = self._new_group(name)
         self._groups.put(name, group)
         return group
 
-    def _new_group(self, epoch: int = 0) -> ShareGroup:
-        return ShareGroup(self._groups.clock(), TableTopics(self._topics), self._gone, epoch)
-
-    def _revived(self, name: str, epoch: int) -> ShareGroup:
-        group = self._new_group(epoch)
+    def _new_group(self, name: str, epoch: int = 0) -> ShareGroup:
+        group = ShareGroup(self._groups.clock(), TableTopics(self._topics), self._gone, epoch)
         group.name = name
         return group
 
@@ -371,9 +367,10 @@ class ShareCalls(ShareInterface):
 
     def _describe(self, name: str) -> ShareGroupDescription:
         try:
-            return self._share_group(name).describe()
+            group = self._share_group(name)
         except BrokerResponseError as error:
             return ShareGroupDescription(type(error), checks.words(error))
+        return group.description(list(Pace().over(group.described(), every=1)))
 
     def _share_group(self, name: str) -> ShareGroup:
         self._check_on()

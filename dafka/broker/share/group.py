@@ -176,10 +176,15 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
 
     # -- describing -----------------------------------------------------------------------------------
 
-    def describe(self) -> ShareGroupDescription:
-        """The description for tools."""
-        members = [
-            ShareMember(
+    def description(self, members: Sequence[ShareMember]) -> ShareGroupDescription:
+        """The group with these members as it is described."""
+        whole = self.state_name, self.epoch, self.assignment_epoch, ASSIGNOR
+        return ShareGroupDescription(None, "", *whole, members)
+
+    def described(self) -> Iterator[ShareMember]:
+        """The members as they are described; others may come and go meanwhile."""
+        for member in list(self.members.values()):
+            yield ShareMember(
                 member.member_id,
                 member.rack,
                 member.epoch,
@@ -188,11 +193,6 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
                 sorted(member.topics),
                 member.told,
             )
-            for member in self.members.values()
-        ]
-        return ShareGroupDescription(
-            None, "", self.state_name, self.epoch, self.assignment_epoch, ASSIGNOR, members
-        )
 
     def reads(self, topic: str) -> bool:
         """Whether a member reads this topic."""

@@ -22,6 +22,8 @@ from cli.tools import running
 from crc32c import crc32c
 
 from dafka import Broker
+from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
+from dafka.broker.interface.share import ShareHeartbeat
 from dafka.broker.server.answers import share as answers
 from dafka.broker.share.delivery import Delivery
 from dafka.hub import limits as hub_limits
@@ -151,6 +153,30 @@ def test_answers_about_very_many_share_partitions_are_made_in_pieces(monkeypatch
         wire.ask(share_offsets(None), 0)
     assert {name for name, _ in seen} == {"fetched_partition", "offset_of", "leave"}
     assert max(seen.values()) <= hub_limits.PACE_ITEMS
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share"])
+def test_members_are_described_one_after_the_other(client, kind, monkeypatch):
+    """Each may subscribe to ten thousand topics, and others get turns in between."""
+    names, members = [f"t{number}" for number in range(100)], 20
+    for number in range(members):
+        if kind == "share":
+            client.call("share_heartbeat", ShareHeartbeat("g", f"m{number}", 0, topics=names))
+        else:
+            beat = ConsumerHeartbeat(f"m{number}", 0, topics=names, owned={}, rebalance_timeout=9.0)
+            client.call("consumer_group_heartbeat", "g", beat)
+    pauses = [0]
+    in_later_turn = turns.in_later_turn
+
+    def pause(go_on: Any) -> None:
+        pauses[0] += 1
+        in_later_turn(go_on)
+
+    monkeypatch.setattr(hub_limits, "PACE_SECONDS", 0.0)  # whoever may pause does
+    monkeypatch.setattr(turns, "in_later_turn", pause)
+    found = client.call(f"describe_{kind}_groups", ["g"])["g"]
+    assert [len(one.topics) for one in found.members] == [100] * members
+    assert pauses[0] >= members
 
 
 def with_gzip_of(body: bytes) -> bytes:

@@ -223,7 +223,7 @@ class ConsumerGroups(ConsumerGroupInterface):
         ids: set[UUID] = set()
         names: dict[UUID, str] = {}
         pace = Pace()
-        for one in pace.over(group.described()):
+        for one in pace.over(group.described(), every=1):
             members.append(one)
             ids.update(one.assigned, one.target)
         for topic in pace.over(ids):

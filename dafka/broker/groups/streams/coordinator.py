@@ -223,5 +223,5 @@ class StreamsGroups(StreamsGroupInterface):
         if group.configured is not None and group.is_ready:
             topology = group.configured.topology
         whole = group.state_name, group.epoch, group.assignment_epoch, topology
-        members: list[StreamsMember] = list(Pace().over(group.described()))
+        members: list[StreamsMember] = list(Pace().over(group.described(), every=1))
         return StreamsGroupDescription(None, "", *whole, members)
