@@ -343,8 +343,8 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         owned = owned_in(request)
         self._reconcile(now, member, owned)
         self.mark(member)
-        told = repeated or request.member_epoch == JOIN_EPOCH or member.assigned != before
-        told = told or (owned is not None and minus(member.assigned, owned) != NOTHING)  # an answer was lost
+        repeated = repeated or request.member_epoch == JOIN_EPOCH or member.may_have_missed(owned)
+        told = repeated or member.assigned != before
         if member.assigned != before and member.endpoint is not None:
             self.endpoint_epoch += 1
         statuses = tuple(self._statuses(now, member))

@@ -12,7 +12,7 @@ from math import inf
 from dafka.broker.groups.modern.group import ModernMember
 from dafka.broker.groups.since import Since, lost, taken
 from dafka.broker.groups.streams.kept_members import SavedMember
-from dafka.broker.groups.streams.tasks import NOTHING, Roles
+from dafka.broker.groups.streams.tasks import NOTHING, Roles, minus
 from dafka.broker.interface.streams_groups import Endpoint, StreamsHeartbeat
 
 
@@ -29,6 +29,7 @@ class Member(ModernMember):
         self.assigned = NOTHING
         self.revoking = NOTHING
         self.since: Since[str] = {}
+        self.confirmed = NOTHING  # what was its own when it last said that it has all of that
         self.lacks = False  # whether some of its target is not free yet
         self.revoke_by = inf  # it is removed if it still has what it is to give up
 
@@ -60,6 +61,15 @@ class Member(ModernMember):
             self.revoking,
             self.since,
         )
+
+    def may_have_missed(self, owned: Roles | None) -> bool:
+        """Whether it may not have got the answer with its tasks: it says that it lacks some of them, and has
+        never said that it has them all."""
+        if owned is None:
+            return False
+        if minus(self.assigned, owned) == NOTHING:
+            self.confirmed = self.assigned
+        return self.confirmed is not self.assigned
 
     @property
     def deadline(self) -> float:

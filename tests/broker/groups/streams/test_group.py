@@ -84,7 +84,7 @@ def test_as_long_as_topics_are_missing_nobody_has_a_task_and_members_are_told_wh
     assert [one.code for one in gone.statuses] == [StatusCode.MISSING_SOURCE_TOPICS] and active(gone) == []
 
 
-def test_tasks_are_told_again_to_a_member_that_says_that_it_has_others():
+def test_tasks_are_told_again_to_a_member_that_has_never_said_that_it_has_them():
     table = Table()
     x = table.join("x")
     y = table.join("y")
@@ -97,6 +97,7 @@ def test_tasks_are_told_again_to_a_member_that_says_that_it_has_others():
     assert table.send("y", y.epoch).tasks is None  # it says nothing
     assert active(table.send("y", y.epoch, **table.owns())) == active(gets)
     assert table.send("y", y.epoch, **table.owns(*active(gets))).tasks is None
+    assert table.send("y", y.epoch, **table.owns()).tasks is None  # it has had them, as in Apache Kafka
 
 
 def test_a_task_changes_hands_when_it_was_given_up():
