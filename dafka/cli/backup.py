@@ -99,7 +99,7 @@ def verify(folder: str, name: str | None) -> None:
 
     size = check(repository, names, note)
     found = "no damage" if not damages else f"{damages} damaged places"
-    click.echo(f"{len(names)} backups, {size:,} bytes: {found}")
+    click.echo(f"{_backups(len(names))}, {size:,} bytes: {found}")
     if damages:
         sys.exit(1)
 
@@ -129,7 +129,7 @@ def restore(folder: str, data: str, name: str | None, keep_damaged: bool, as_jso
 def prune(folder: str, keep: int) -> None:
     """Delete old backups in the folder BACKUP, and what only they had."""
     gone, freed = prune_backups(Repository(folder), keep)
-    click.echo(f"{len(gone)} backups deleted, {freed:,} bytes freed")
+    click.echo(f"{_backups(len(gone))} deleted, {freed:,} bytes freed")
 
 
 def _tell(made: Manifest, as_json: bool, said: str) -> None:
@@ -158,3 +158,7 @@ def _row(made: Manifest) -> dict[str, Any]:
 
 def _say(text: str) -> None:
     click.echo(text, err=True)
+
+
+def _backups(count: int) -> str:
+    return f"{count} backup" if count == 1 else f"{count} backups"

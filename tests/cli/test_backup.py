@@ -31,7 +31,7 @@ def test_a_broker_that_runs_is_backed_up_and_restored(tmp_path: Path) -> None:
     assert "2 backups" in backup("verify", folder) and "no damage" in backup("verify", folder, name)
     assert f"restored {name}" in backup("restore", folder, restored)
     assert "overwrites nothing" in backup("restore", folder, restored, status=1)
-    assert "1 backups deleted" in backup("prune", folder, "--keep", "1")
+    assert "1 backup deleted" in backup("prune", folder, "--keep", "1")
     with running("broker", *LOOPBACK, "--data", restored) as process:
         read = run("kafka", "consume", "orders", "--exit", "--bootstrap-server", address_of(process))
         assert read.stdout == "first\n"
