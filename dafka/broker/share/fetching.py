@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import gevent.event
 from kafka.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
@@ -55,11 +55,10 @@ class ShareFetch:
             if not self._answers and self.min_bytes > 1 and not self._abandoned:
                 self._take(list(self._places), 0.0)  # all that is available now, even if it is less
         finally:
-            pace = Pace()
-            for delivery in pace.over(self._places):
-                delivery.leave(self)
-            for delivery in pace.over(self._offered):  # the next one in the line gets what this one leaves
-                delivery.offer()
+            try:
+                _each(self._places, lambda delivery: delivery.leave(self))
+            finally:  # the next one in the line gets what this one leaves
+                _each(self._offered, lambda delivery: delivery.offer())
         return self._answers
 
     def offered(self, delivery: Delivery) -> None:
@@ -144,6 +143,20 @@ class ShareFetch:
     @property
     def _room(self) -> int:
         return max(min(limits.READ_BYTES, self._most - self._bytes), 1)
+
+
+def _each(deliveries: Iterable[Delivery], act: Callable[[Delivery], None]) -> None:
+    """For each of them, with pauses; without, for those that are left when the green thread is ended in one.
+
+    A fetch that stays in a line is offered what others wait for.
+    """
+    left = iter(deliveries)
+    try:
+        for delivery in Pace().over(left):
+            act(delivery)
+    finally:
+        for delivery in left:
+            act(delivery)
 
 
 def _with_acquired(batches: list[bytes], described: list[LogBatch], acquired: list[Acquired]) -> list[bytes]:

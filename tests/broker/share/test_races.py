@@ -18,6 +18,7 @@ from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
 from dafka.broker.interface.share import ShareFetchLimits, SharePlace, ShareRequest
 from dafka.broker.share.delivery import Deliveries
+from dafka.broker.share.fetching import ShareFetch
 from dafka.broker.share.states import SHARE
 from dafka.commit.writer import Writer
 from dafka.hub import limits as hub_limits
@@ -102,6 +103,48 @@ def test_a_fetch_whose_connection_is_gone_takes_nothing(client: Client) -> None:
     assert found[0].error is errors_.ShareSessionNotFoundError
     client.produce("jobs", b"a")
     assert acquired(other.fetch()) == [(0, 0, 1)]
+
+
+class Line:
+    """A share partition that is gone, as a fetch sees it."""
+
+    gone, machine = True, None
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.ends_at = ""
+
+    def leave(self, _: object) -> None:
+        self._called("leave")
+
+    def offer(self) -> None:
+        self._called("offer")
+
+    def _called(self, what: str) -> None:
+        self.calls.append(what)
+        if what == self.ends_at:
+            gevent.getcurrent().kill(block=False)
+
+
+@pytest.mark.parametrize("where", ["leave", "offer"])
+def test_a_fetch_that_is_ended_while_it_leaves_the_lines_leaves_all_and_offers_all(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is when its client disconnects; else it would be offered what others wait for."""
+    monkeypatch.setattr(hub_limits, "PACE_SECONDS", 0.0)
+    lines: Any = [Line() for _ in range(3 * hub_limits.PACE_ITEMS)]
+    lines[0].ends_at = where
+
+    def run() -> object:
+        fetch = ShareFetch(Any, "m", ShareFetchLimits(0.0, 1, 2**20, 500, 500, True))  # type: ignore[arg-type]
+        for line in lines:
+            fetch.offered(line)
+        green = gevent.spawn(fetch.run, {line: (uuid.UUID(int=0), 0) for line in lines}, False)
+        green.join()
+        return green.value
+
+    assert isinstance(get_hub().run(run), gevent.GreenletExit)
+    assert [line.calls for line in lines] == [["leave", "offer"]] * len(lines)
 
 
 @pytest.mark.parametrize(
