@@ -100,16 +100,13 @@ class Reader:
         for position in range(index.at_offset(offset), len(index)):
             if max_bytes <= 0 and taken:
                 break
-            stored = self._in_file(partition, position)
+            stored = self._in_file(partition, position, (offset, end, max_bytes, not taken))
             if stored is not None:
-                layout, descriptor = stored
-                begin, size, offset = layout.cut(offset, end, max_bytes, not taken)
-                run = StoredBatches(descriptor, begin, size)
-                if not size:
-                    run.close()
+                run, offset = stored
+                if run is None:
                     break
                 taken.append(run)
-                max_bytes -= size
+                max_bytes -= len(run)
                 if offset < index.ends[position]:
                     break
                 continue
@@ -216,8 +213,11 @@ class Reader:
         except ValueError as error:
             raise damaged(self._storage.folder, place, error) from error
 
-    def _in_file(self, partition: LogPartition, position: int) -> tuple[Layout, int] | None:
-        """The layout and the open file of a value; None if it is to be loaded.
+    def _in_file(
+        self, partition: LogPartition, position: int, wanted: tuple[int, int, int, bool]
+    ) -> tuple[StoredBatches | None, int] | None:
+        """The batches of a value that are ``wanted`` (see :meth:`Layout.cut`), or None if none fits, and the
+        next offset; None in place of both if the value is to be loaded.
 
         Loading a damaged value raises the error.
         """
@@ -233,8 +233,12 @@ class Reader:
         if key in self._written or key in self._read or key in self.replaced:
             return None
         layout = self._layouts.get(key)
-        if layout is not None and not len(layout):
-            return None
+        if layout is not None:
+            if not len(layout):
+                return None
+            _, size, offset = layout.cut(*wanted)
+            if not size:  # most fetches end so, behind a value that fills them nearly: the file stays closed
+                return None, offset
         try:
             opened = self._storage.open_file(key, "a value", None if layout is None else layout.file.name)
         except LogError:
@@ -247,7 +251,12 @@ class Reader:
         if layout is None or not len(layout):
             os.close(descriptor)
             return None
-        return layout, descriptor
+        begin, size, offset = layout.cut(*wanted)
+        run = StoredBatches(descriptor, begin, size)
+        if size:
+            return run, offset
+        run.close()
+        return None, offset
 
     def _checked(self, key: bytes, descriptor: int, file: ValueFile) -> Layout | None:
         """The layout of a value, which is read and checked."""

@@ -129,6 +129,16 @@ def test_a_value_with_batches_without_records_is_loaded(folder):
             assert read(log, log.partition(b"t", ADDRESS), 0)[2] == 0
 
 
+def test_a_file_of_which_nothing_fits_is_not_opened(stored, monkeypatch):
+    log, partition, contents = stored
+    read(log, partition, 0)  # from now on it is known where batches are
+    opened: list[str] = []
+    real_open = os.open
+    monkeypatch.setattr(os, "open", lambda path, *more: opened.append(path) or real_open(path, *more))
+    octets, _, from_files = read(log, partition, 0, most=sum(map(len, contents[:8])) + 10)
+    assert (octets, from_files, len(opened)) == (b"".join(contents[:8]), 1, 1)
+
+
 def test_no_more_files_are_open_than_the_limit_allows(stored, monkeypatch):
     monkeypatch.setattr("dafka.log.stored.OPEN_VALUES", 2)
     log, partition, _ = stored
