@@ -121,6 +121,8 @@ def _read_partitions(
             else:
                 number, offset, size = _OLDEST_PARTITION.unpack_from(data, position)
                 position += _OLDEST_PARTITION.size
+            if epoch < NO_EPOCH or last_epoch < NO_EPOCH:  # as in Kafka, none
+                epoch, last_epoch = max(epoch, NO_EPOCH), max(last_epoch, NO_EPOCH)
             found.append(((topic, number), FetchFrom(offset, max(size, 0), epoch, last_epoch)))
         if flexible:
             position = skip_tags(data, position, items)

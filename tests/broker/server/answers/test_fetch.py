@@ -122,6 +122,14 @@ def test_a_client_that_has_read_truncated_records_gets_the_diverging_epoch_from_
         assert values(answer) == [b"new, too"]
 
 
+def test_epochs_below_zero_are_none(client: Client, wire: WireClient):
+    client.create("topic")
+    request = fetch("topic", 3, topic_id=topic_id(client))
+    request.topics[0].partitions[0].last_fetched_epoch = -2
+    request.topics[0].partitions[0].current_leader_epoch = -2
+    assert partition(wire.ask(request, 13)).error_code == OffsetOutOfRangeError.errno
+
+
 def test_an_outdated_leader_epoch_is_fenced(client: Client, wire: WireClient):
     client.create("topic")
     client.core._epochs.current = 1
