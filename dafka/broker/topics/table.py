@@ -55,15 +55,17 @@ from dafka.log import Log, LogPartition
 
 __all__ = ["DELETED_ROWS", "Partition", "Topic", "TopicTable", "is_legal", "leader_addresses"]
 
+LOADED_AT_ONCE = 16  # topics that are read from the log before others may have a turn
 LED_AT_ONCE = 100  # partitions of a topic made before others may have a turn
 DELETED_ROWS = 500  # partitions of a deleted topic that one round takes
 CHANGES_KNOWN = 1000  # the last changes of topics
 
 
 class TopicTable:
-    """All topics of one log. Methods that change something wait as green threads for their commit.
+    """All topics of one log. It is made in a green thread, which gives others turns if there are many.
 
-    They raise what the log raises when it cannot write, and nothing has changed then.
+    Methods that change something wait as green threads for their commit. They raise what the log raises when
+    it cannot write, and nothing has changed then.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class TopicTable:
         self._changed: deque[str] = deque(maxlen=CHANGES_KNOWN)  # the topics of the last ones
         self._changing = BoundedSemaphore(1)
         log.table(NATIVES, NATIVE_ROWS)
-        for name, row in log.table(TOPICS, TOPIC_ROWS).items():
+        for name, row in Pace().over(log.table(TOPICS, TOPIC_ROWS).items(), every=LOADED_AT_ONCE):
             self._load(name, row)
         for topic in [topic for topic in self._topics.values() if topic.deleted]:
             self._finish_deletion(topic)

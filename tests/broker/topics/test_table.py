@@ -12,7 +12,9 @@ from timing import until
 
 from dafka import Broker, Producer, Tower
 from dafka.broker.interface.broker import CommittedOffset, TopicSpec
-from dafka.broker.topics.table import leader_addresses
+from dafka.broker.topics.table import TopicTable, leader_addresses
+from dafka.hub import limits as hub_limits
+from dafka.hub import turns
 from dafka.log import LogWriteError
 
 
@@ -54,6 +56,29 @@ def test_leaders_addresses_have_the_version_and_the_variant_of_a_uuid_v5():
 def test_creating_topics(client, name, partitions, error):
     client.create("t")
     assert client.change("create_topics", {name: TopicSpec(partitions)}) == {name: error}
+
+
+def test_others_have_turns_while_a_folder_of_many_topics_is_opened(tmp_path, monkeypatch):
+    with Broker(tmp_path) as broker:
+        Client(broker).call("create_topics", {f"t{number}": TopicSpec(1) for number in range(160)})
+    loaded, pauses, in_later_turn = [0], [0], turns.in_later_turn
+    load = TopicTable._load
+
+    def counted(*arguments):
+        loaded[0] += 1
+        load(*arguments)
+
+    def pause(go_on):
+        pauses[0] += 0 < loaded[0] < 160
+        in_later_turn(go_on)
+
+    monkeypatch.setattr(hub_limits, "PACE_SECONDS", 0.0)  # whoever may pause does
+    monkeypatch.setattr(turns, "in_later_turn", pause)
+    monkeypatch.setattr(TopicTable, "_load", counted)
+    with Broker(tmp_path) as broker:
+        assert len(Client(broker).call("metadata", None).topics) == 160
+    assert loaded == [160]
+    assert pauses[0] >= 9
 
 
 def test_the_table_knows_which_topics_have_changed(client, monkeypatch):
