@@ -328,7 +328,9 @@ def _changes_in_words(type_: int, changes: Sequence[ConfigChange]) -> str:
     words = {ConfigOperation.DELETE: "is the default again", ConfigOperation.APPEND: "has more of"}
     words[ConfigOperation.SUBTRACT] = "has less of"
     return ", ".join(
-        f"{name} {words.get(ConfigOperation(operation), 'is')} {_shown(known, name, value)}".rstrip()
+        _on_one_line(
+            f"{name} {words.get(ConfigOperation(operation), 'is')} {_shown(known, name, value)}".rstrip()
+        )
         for name, operation, value in changes
     )
 
@@ -337,6 +339,11 @@ def _shown(known: Mapping[str, Key] | None, name: str, value: str | None) -> str
     if value is None:
         return ""
     return value if known is None or name in known else "[hidden]"
+
+
+def _on_one_line(text: str) -> str:
+    """What a client has said, in the log: it begins no line of its own there."""
+    return text if text.isprintable() else repr(text)[1:-1]
 
 
 class _RequestError(Exception):

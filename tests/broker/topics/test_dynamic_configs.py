@@ -73,6 +73,14 @@ def test_a_setting_that_nobody_knows_is_kept_and_never_shown(caplog):
     assert "a secret" not in caplog.text
 
 
+def test_no_setting_begins_a_line_of_the_log(caplog):
+    with Broker() as broker, caplog.at_level(logging.INFO, logger="dafka"):
+        client = Client(broker)
+        assert alter(client, BROKER, ("a\nCRITICAL", SET, "b")) == Outcome(None)
+    assert "settings of broker '0': a\\nCRITICAL is [hidden]" in caplog.text
+    assert not [one for one in caplog.messages if "\n" in one]
+
+
 def test_nothing_is_added_to_what_is_no_list(client):
     for name in ("no.such.key", "message.max.bytes"):
         assert alter(client, BROKER, (name, APPEND, "5")).error is InvalidConfigurationError
