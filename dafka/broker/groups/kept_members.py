@@ -352,8 +352,9 @@ class KeptMembers:
     def _read(self, name: str) -> tuple[GroupType, Saved, list[Saved]] | None:
         whole: Row | None = None
         members: list[Row] = []
+        pace = Pace()
         try:
-            for key, stored in self._table.items(key_of(name, WHOLE)):
+            for key, stored in pace.over(self._table.items(key_of(name, WHOLE)), every=1):
                 row = row_of_octets(stored)
                 if key == key_of(name, WHOLE):
                     whole = row
@@ -367,13 +368,17 @@ class KeptMembers:
         kind = GroupType(whole[0])
         form = self.formats[kind]
         members = [row for row in members if row[0] == whole[0]]
-        return kind, form.read_whole(whole[1:]), [form.read_member(row[1:]) for row in members]
+        read = [form.read_member(row[1:]) for row in pace.over(members, every=1)]
+        return kind, form.read_whole(whole[1:]), read
 
     def begin_with(self, name: str, group: KeptGroup) -> None:
-        """These are the rows of a group that was read; its other stored rows are deleted."""
+        """These are the rows of a group that was read; its other stored rows are deleted.
+
+        Waits as a green thread; nobody else calls yet.
+        """
         known = self._written[name] = _Written(group)
         form = self.formats[group.type]
-        for member_id in group.member_ids():
+        for member_id in Pace().over(list(group.member_ids()), every=1):
             saved = group.saved_member(member_id)
             if saved is not None and len(json.dumps(form.member(saved))) <= KEPT_MEMBER_OCTETS:
                 known.rows[member_id] = saved
