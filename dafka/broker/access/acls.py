@@ -161,9 +161,10 @@ class AclTable(AclInterface):
             return False
         found: set[Acl] = set()
         for one in Pace().over(filters, every=1):
-            if not one.is_unknown:
-                found.update(self._taken(one))
-            if len(found) > limits.ACLS_DELETED:
+            taken = [] if one.is_unknown else self._taken(one)
+            if len(taken) <= limits.ACLS_DELETED:  # more take long to be compared with the others
+                found.update(taken)
+            if max(len(taken), len(found)) > limits.ACLS_DELETED:
                 return True
         return False
 
