@@ -67,7 +67,7 @@ class KafkaProducer:
     """
 
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(_theirs.KafkaProducer.DEFAULT_CONFIG)
-    DEPRECATED_CONFIGS = _theirs.KafkaProducer.DEPRECATED_CONFIGS
+    DEPRECATED_CONFIGS: ClassVar[Any] = getattr(_theirs.KafkaProducer, "DEPRECATED_CONFIGS", ())  # until 3.1
 
     _closed = True  # until __init__ has succeeded; __del__ looks at it, also without __init__
 
