@@ -69,13 +69,17 @@ def create_database(folder: str, files_from: int) -> Database | None:
             made = _made[files_from] = _make(unfinished, files_from)
         finally:
             _remove(unfinished)
-    # SQLite gives the files beside it the same rights.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with open(os.open(unfinished, flags, 0o600), "wb") as file:
-        file.write(made.content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(unfinished, path)
+    try:
+        # SQLite gives the files beside it the same rights.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with open(os.open(unfinished, flags, 0o600), "wb") as file:
+            file.write(made.content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except OSError:
+        _remove(unfinished)  # of a full disk it may have taken the last space
+        raise
     return made.database.at(folder)
 
 

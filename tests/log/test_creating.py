@@ -178,6 +178,21 @@ def test_a_making_that_fails_leaves_nothing_and_the_next_one_succeeds(
     Log(folder).close()
 
 
+def test_a_copy_that_a_full_disk_has_no_room_for_leaves_nothing(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    Log(tmp_path / "first").close()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(LogOpenError, match="No space left"):
+            Log(folder)
+    assert not list(folder.glob("cache.db*"))
+    Log(folder).close()
+
+
 def test_a_setting_that_no_log_has_is_damage_before_diskcache_sees_it(
     folder: Path, opened_by_diskcache: list[str]
 ) -> None:
