@@ -54,6 +54,10 @@ MOST_HOPS = 64
 MOST_PEERS = 4096
 """Peers that a node knows. Direct ones are known in any case; there are at most MOST_CONNECTIONS of them."""
 
+MOST_REFUSED = 200_000
+"""Words without room that are noted, 0.4 kB each. Neighbours that have told few are noted beyond that, so
+there may be twice as many."""
+
 ASKED_AT_ONCE = 250
 """Words without room that are looked at in a tick, and asked for again if there is some now."""
 

@@ -2,7 +2,8 @@
 
 A neighbour tells once. So a word that was refused would stay unknown until something about its peer changes;
 kept is who has told it, and how much it needs. An honest neighbour knows no more than MOST_PEERS others, so
-nothing is forgotten of those that it has told.
+nothing is forgotten of those that it has told, unless very many have been refused of all neighbours together:
+then those that have told most are not noted any further.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import NamedTuple
 
-from dafka.overlay.limits import MOST_PEERS
+from dafka.overlay.limits import MOST_PEERS, MOST_REFUSED
 
 
 class Need(NamedTuple):
@@ -36,7 +37,8 @@ class Refused:
     def add(self, neighbour: bytes, peer: bytes, need: Need) -> None:
         needs = self._by_neighbour.setdefault(neighbour, OrderedDict())
         if peer not in needs:
-            if len(needs) > MOST_PEERS:
+            share = MOST_REFUSED // len(self._by_neighbour)
+            if len(needs) > MOST_PEERS or (self._size >= MOST_REFUSED and len(needs) >= share):
                 return
             self._size += 1
         needs[peer] = need

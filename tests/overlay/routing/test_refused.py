@@ -197,3 +197,16 @@ def test_words_of_one_neighbour_are_remembered_for_as_many_peers_as_an_honest_on
     words.forget_all(A)
     words.forget_all(B)
     assert len(words) == 0
+
+
+def test_of_very_many_words_those_of_who_has_told_least_are_kept(monkeypatch):
+    monkeypatch.setattr(refused, "MOST_REFUSED", 100)
+    words = Refused()
+    for number in range(200):
+        words.add(A, b"%d" % number, Need(1))
+    assert len(words) == 100
+    for number in range(200):
+        words.add(B, b"%d" % number, Need(1))
+        words.add(C, b"%d" % number, Need(1))
+    assert len(words) == 100 + 33 + 33  # a third each, beyond the hundred
+    assert [words.look()[0] for _ in range(3)] == [A, B, C]
