@@ -199,7 +199,7 @@ def test_words_of_one_neighbour_are_remembered_for_as_many_peers_as_an_honest_on
     assert len(words) == 0
 
 
-def test_of_very_many_words_those_of_who_has_told_least_are_kept(monkeypatch):
+def test_words_of_neighbours_that_have_told_least_are_kept_where_there_are_very_many(monkeypatch):
     monkeypatch.setattr(refused, "MOST_REFUSED", 100)
     words = Refused()
     for number in range(200):
