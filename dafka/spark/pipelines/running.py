@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -26,6 +27,8 @@ from dafka.spark.session import is_submitted, session
 
 Command = Callable[..., Any]
 _LOOK = 1  # seconds between two looks at a query
+_PAUSE = 0.02  # seconds between two looks at a micro-batch that is to end
+BATCH_SECONDS = 10.0  # a micro-batch may take to end when the query is to stop
 _MANY = 20  # micro-batches; Spark keeps its reports on the last 100
 BROKER_SECONDS = 10.0  # a broker may take to answer before Spark is started
 _OURS = re.compile(r"dafka\.spark\.[\w.]+Error: (.*)")
@@ -136,9 +139,20 @@ def _stop(started: list[SparkSession]) -> bool:
     with suppress(Exception):
         for spark in started:
             for query in spark.streams.active:
+                let_batch_end(query)
                 query.stop()
             spark.sparkContext.cancelAllJobs()
     return bool(started)
+
+
+def let_batch_end(query: StreamingQuery) -> None:
+    """Wait for the micro-batch under way, at most BATCH_SECONDS.
+
+    To stop a query in the middle of one ends Python's workers while they work, and they print traces of that.
+    """
+    deadline = time.monotonic() + BATCH_SECONDS
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(_PAUSE)
 
 
 def source_options(command: Command) -> Command:
