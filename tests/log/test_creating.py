@@ -164,29 +164,21 @@ def test_an_emptied_database_beside_its_wal_is_damage(folder: Path) -> None:
     Log(folder).close()
 
 
-def test_a_making_that_fails_leaves_nothing_and_the_next_one_succeeds(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("step", "is_first"),
+    [((creating, "fill_database"), True), ((os, "fsync"), False)],
+    ids=["made", "copied"],
+)
+def test_a_database_that_a_full_disk_has_no_room_for_leaves_nothing(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, step: tuple[object, str], is_first: bool
 ) -> None:
-    def full(database: Database) -> None:
+    def full(_: object) -> None:
         raise OSError(28, "No space left on device")
 
+    if not is_first:
+        Log(tmp_path / "first").close()
     with monkeypatch.context() as patch:
-        patch.setattr(creating, "fill_database", full)
-        with pytest.raises(LogOpenError, match="No space left"):
-            Log(folder)
-    assert not list(folder.glob("cache.db*"))
-    Log(folder).close()
-
-
-def test_a_copy_that_a_full_disk_has_no_room_for_leaves_nothing(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    Log(tmp_path / "first").close()
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(*step, full)
         with pytest.raises(LogOpenError, match="No space left"):
             Log(folder)
     assert not list(folder.glob("cache.db*"))

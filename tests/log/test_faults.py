@@ -225,12 +225,8 @@ def test_a_full_disk_refuses_rounds_and_acknowledged_records_stay(folder: Path) 
     assert not [damage for seen in verify(folder) for damage in seen.damages]
 
 
-@pytest.mark.parametrize("size", [500, 15_000, 20_000, 24_000, 200_000])
-def test_the_last_space_on_a_disk_is_kept_for_deleting(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
-    """Or nothing could be deleted when the disk is full: that takes space before it gives any back."""
-    capacity, share = 8_000_000, 8_000_000 // 16
+def small_disk(folder: Path, capacity: int, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Let the system say that the folder has a disk of its own, of so many bytes; returns what is free."""
 
     def free() -> int:
         return max(0, capacity - sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()))
@@ -238,6 +234,16 @@ def test_the_last_space_on_a_disk_is_kept_for_deleting(
     monkeypatch.setattr(
         os, "statvfs", lambda path: SimpleNamespace(f_bavail=free(), f_blocks=capacity, f_frsize=1)
     )
+    return free
+
+
+@pytest.mark.parametrize("size", [500, 15_000, 20_000, 24_000, 200_000])
+def test_the_last_space_on_a_disk_is_kept_for_deleting(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """Or nothing could be deleted when the disk is full: that takes space before it gives any back."""
+    capacity, share = 8_000_000, 8_000_000 // 16
+    free = small_disk(folder, capacity, monkeypatch)
     with Log(folder) as log:
         partition = log.partition(b"hello", ADDRESS)
         contents = numbered(0, 20, size // 20)
@@ -262,13 +268,7 @@ def test_large_values_leave_the_last_space_too_where_the_database_has_room(
 ) -> None:
     """They get files of their own: neither the free pages of the database nor a long WAL gives them any."""
     capacity, share = 12_000_000, 12_000_000 // 16
-
-    def free() -> int:
-        return max(0, capacity - sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()))
-
-    monkeypatch.setattr(
-        os, "statvfs", lambda path: SimpleNamespace(f_bavail=free(), f_blocks=capacity, f_frsize=1)
-    )
+    free = small_disk(folder, capacity, monkeypatch)
     with Log(folder) as log:
         small, large = log.partition(b"small", ADDRESS), log.partition(b"large", ADDRESS)
         for _ in range(20):
