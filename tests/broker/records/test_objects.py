@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 from broker.clients import batch
 from broker.server.attack_scene import topic_of
@@ -18,7 +19,8 @@ IN_SESSION = 2000  # a session has some hundred objects of its own
 def collected_objects() -> int:
     for _ in range(3):  # each finds out of some more tuples that they hold no objects of this kind
         gc.collect()
-    return len(gc.get_objects())
+    # sqlite3 has a weak reference for each cursor, and forgets those of gone cursors 200 at a time.
+    return sum(type(each) is not weakref.ref for each in gc.get_objects())
 
 
 def test_a_partition_that_is_written_is_few_objects_for_the_garbage_collector(client):
@@ -30,9 +32,10 @@ def test_a_partition_that_is_written_is_few_objects_for_the_garbage_collector(cl
         answers = client.call("produce", {("wide", number): [batch(b"x")] for number in range(PARTITIONS)})
         assert all(one.error is None for one in answers.values())
         del answers
-    # Partition, LogPartition, its index, the index's array, and what the log's tail has of it.
+    # LogPartition, its index, the index's array, and the chunks, which the log's tail has. One more for each
+    # partition or chunk would be above the limit, what else the process makes meanwhile (statements) is not.
     chunks = sum(len(partition.index) for partition in client.core.log.partitions())
-    assert collected_objects() - created < 3.2 * PARTITIONS + 1.1 * chunks
+    assert collected_objects() - created < 3.5 * PARTITIONS + chunks
 
 
 def test_a_partition_in_a_fetch_session_is_not_an_object():
