@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from timing import until
 
 from dafka.log.repeating import forget_repeats
@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 
 __all__ = ["dafka_broker", "dafka_broker_session", "kafka_consumer_factory", "kafka_producer"]
 
-# A deadline for each example would measure what else the machine is doing. More examples for each property:
-# DAFKA_TEST_EXAMPLES, see .github/CONTRIBUTING.md.
+# Deadlines and the check for slow examples would measure what else the machine is doing. More examples for
+# each property: DAFKA_TEST_EXAMPLES, see .github/CONTRIBUTING.md.
 EXAMPLES = int(os.environ.get("DAFKA_TEST_EXAMPLES", "30"))
-settings.register_profile("dafka", deadline=None, max_examples=EXAMPLES)
+settings.register_profile(
+    "dafka", deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("dafka")
 
 # The tests of the mesh over another transport than the default one: see .github/CONTRIBUTING.md.

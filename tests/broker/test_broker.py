@@ -124,8 +124,9 @@ def test_many_brokers_one_after_the_other_leave_nothing_open():
     before = descriptors()
     for _ in range(30):
         use()
-    # ZeroMQ closes its sockets in the background, so those of the last broker may still be there.
-    until(lambda: descriptors() <= before)
+    # ZeroMQ closes its sockets in the background, so those of the last broker may still be there, and what
+    # comes once for all (a thread more in a pool) may have come meanwhile.
+    until(lambda: descriptors() < before + 15)
 
 
 def run(script: str, code: int = 0) -> str:

@@ -86,7 +86,7 @@ def test_the_partition_is_named_by_the_producers_uuid():
         Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
     ):
         producer.send(b"x")
-        (record,) = consumer.poll(5.0)
+        (record,) = consumer.poll(100.0)
         assert record.partition == producer.address == uuid.UUID(producer.address).hex.upper()
 
 

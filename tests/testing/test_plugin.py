@@ -206,11 +206,12 @@ HUNDRED = """
     files, running, memory = descriptors(), threads(), resident()
     for _ in range(100):
         use()
-    # ZeroMQ closes its sockets in the background, so those of the last broker may still be there.
-    wait_until(lambda: descriptors() <= files, 60, lambda: f"{descriptors()} files, {files} before")
-    wait_until(lambda: threads() <= running, 60, lambda: f"{threads()} threads, {running} before")
-    assert not alive(), alive()
-    assert resident() - memory < 10_000, f"KiB: {resident()}, {memory} before"
+    # ZeroMQ closes its sockets in the background, so those of the last broker may still be there; pools of
+    # threads grow when several calls come together. If each broker left something, it would be a hundred.
+    wait_until(lambda: descriptors() < files + 30, 60, lambda: f"{descriptors()} files, {files} before")
+    wait_until(lambda: threads() < running + 30, 60, lambda: f"{threads()} threads, {running} before")
+    wait_until(lambda: not alive(), 60, alive)  # the hub's thread may be in a last call of one
+    assert resident() - memory < 20_000, f"KiB: {resident()}, {memory} before"
     assert not any(map(os.path.exists, folders))
     print("clean")
 """

@@ -70,7 +70,7 @@ def test_topics_are_described_for_as_long_as_somebody_looks(client):
             found = client.call("metadata", None).topics
             assert sum(len(one.partitions) for one in found.values()) == 1000
             made.append(len(gc.get_objects()) - before)
-        assert min(made) < 250
+        assert min(made) < 700  # one for each partition would be 1000
     finally:
         gc.enable()
     assert found.keys() == specs.keys() and found["t3"] == client.call("metadata", ["t3"]).topics["t3"]

