@@ -212,7 +212,7 @@ def test_a_late_store_gets_the_history_of_dead_and_of_living_producers(children,
 
 
 def ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=10)
+    subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=100)
 
 
 @pytest.fixture
@@ -237,7 +237,7 @@ def namespaces() -> Iterator[tuple[str, str, str]]:
         pytest.skip(f"this machine allows no network namespaces: {detail!r}")
     finally:
         for name in names:
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=10, check=False)
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=100, check=False)
 
 
 def test_a_cut_link_between_machines_is_repaired_by_fetching(children, tmp_path, namespaces):

@@ -329,7 +329,7 @@ def test_a_client_that_goes_while_it_is_throttled_is_forgotten(
     request = ApiVersionsRequest()
     wire.send(request, 0)
     wire.socket.close()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 100
     while broker.metrics()["listener_connections"]:
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -356,7 +356,7 @@ def test_nothing_is_held_for_a_client_while_it_is_throttled(
     assert wire.ask(produce("topic", batch(LARGE)), 9).throttle_time_ms > 1e7
     before = broker.metrics()["listener_bytes_in"]
     wire.socket.sendall((1_000_000).to_bytes(4, "big") + bytes(100))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 100
     while broker.metrics()["listener_bytes_in"] == before:
         assert time.monotonic() < deadline
         time.sleep(0.02)

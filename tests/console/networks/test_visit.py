@@ -11,7 +11,7 @@ import pytest
 from dafka.console import limits
 from dafka.console.networks.visit import Visit
 
-SECONDS = 10.0  # a limit for what hangs
+SECONDS = 100.0  # a limit for what hangs
 
 
 class Node:
