@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Awaitable
 
 import pytest
 
@@ -60,16 +61,23 @@ def test_an_event_loop_goes_on_while_a_test_waits() -> None:
 
         with TestBroker() as broker:
             ticking = asyncio.create_task(tick())
-            for waiting in (
-                broker.async_wait_for_records("orders", timeout=0.1),
-                broker.async_wait_for_lag("billing", timeout=0.1),
-                broker.async_wait_for_members("billing", timeout=0.1),
-                broker.async_wait_until(lambda: False, 0.1),
-            ):
+
+            async def goes_on(waiting: Awaitable[object]) -> bool:
                 before = turns
                 with pytest.raises(AssertionError, match=r"not within 0\.1 s: "):
                     await waiting
-                assert turns > before + 10
+                return turns > before + 10
+
+            for wait in (
+                lambda: broker.async_wait_for_records("orders", timeout=0.1),
+                lambda: broker.async_wait_for_lag("billing", timeout=0.1),
+                lambda: broker.async_wait_for_members("billing", timeout=0.1),
+                lambda: broker.async_wait_until(lambda: False, 0.1),
+            ):
+                outcomes = [await goes_on(wait())]
+                while not outcomes[-1] and len(outcomes) < 8:  # a machine that stands still
+                    outcomes.append(await goes_on(wait()))
+                assert outcomes[-1]
             ticking.cancel()
 
             async def there() -> str:
