@@ -31,9 +31,9 @@ def gauged(function, *args) -> tuple[float, float]:
 
 
 def test_a_turn_that_computes_is_seen_by_both_clocks():
-    longest, cpu = gauged(burn, 0.08)
-    assert cpu >= 0.08
-    assert longest >= 0.08
+    longest, cpu = gauged(burn, 0.08)  # the system slews one of the clocks
+    assert cpu >= 0.07
+    assert longest >= 0.07
 
 
 @each_time
@@ -168,7 +168,7 @@ def test_a_turn_takes_no_more_processor_time_than_time(monkeypatch):
 
 def test_a_broker_tells_it_in_its_metrics():
     with Broker() as broker:
-        get_hub().run(burn, 0.05)
+        get_hub().run(burn, 0.06)
         get_hub().run(gevent.sleep, 0.01)
         metrics = broker.metrics()
     assert metrics["hub_longest_turn"] >= metrics["hub_longest_turn_cpu"] >= 50_000
