@@ -123,6 +123,9 @@ ACL_FILTERS = 1000
 ACLS_DELETED = 10_000
 """Entries that a request deletes, as in Kafka, whose controller writes no more at once."""
 
+ACLS_LISTED = 200_000
+"""Entries that the answer to such a request lists; one that several filters take is in each one's answer."""
+
 ACL_ROUND = 250
 """Entries of access control lists or accounts that one commit changes."""
 

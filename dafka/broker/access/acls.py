@@ -150,35 +150,40 @@ class AclTable(AclInterface):
             words = f"{limits.ACL_FILTERS} filters of a request, at most, match more than one entry"
             return [DeletedAcls(PolicyViolationError, (), words) for _ in filters]
         with self._changing:
-            if self._are_too_many(filters):
-                words = f"Cannot remove more than {limits.ACLS_DELETED} acls in a single delete operation."
-                return [DeletedAcls(InvalidRequestError, (), words) for _ in filters]
-            return [self._delete_by(one) for one in Pace().over(filters, every=1)]
+            meant: dict[Acl, None] = {}
+            taken: list[list[Acl] | None] = []
+            for one in Pace().over(filters, every=1):
+                taken.append(None if one.is_unknown else self._taken(one))
+                refused = self._add(taken[-1] or [], meant, taken)
+                if refused is not None:
+                    return [refused for _ in filters]
+            gone, failed = self._delete_some(list(meant))
+            return [_outcome(some, gone, failed) for some in Pace().over(taken, every=1)]
 
-    def _are_too_many(self, filters: Sequence[AclFilter]) -> bool:
-        """Whether filters match more entries than a request deletes."""
-        if len(self._known) <= limits.ACLS_DELETED:
-            return False
-        found: set[Acl] = set()
-        for one in Pace().over(filters, every=1):
-            taken = [] if one.is_unknown else self._taken(one)
-            if len(taken) <= limits.ACLS_DELETED:  # more take long to be compared with the others
-                found.update(taken)
-            if max(len(taken), len(found)) > limits.ACLS_DELETED:
-                return True
-        return False
+    @staticmethod
+    def _add(some: list[Acl], meant: dict[Acl, None], taken: list[list[Acl] | None]) -> DeletedAcls | None:
+        """Add to the entries that are meant; the refusal if there are too many of them, or of ``taken``."""
+        if len(some) <= limits.ACLS_DELETED:  # more take long to be compared with the others
+            meant.update(dict.fromkeys(Pace().over(some)))
+        if max(len(some), len(meant)) > limits.ACLS_DELETED:
+            words = f"Cannot remove more than {limits.ACLS_DELETED} acls in a single delete operation."
+            return DeletedAcls(InvalidRequestError, (), words)
+        if sum(len(one) for one in taken if one) > limits.ACLS_LISTED:
+            words = f"the filters of a request take {limits.ACLS_LISTED} entries at most, counted for each"
+            return DeletedAcls(PolicyViolationError, (), words)
+        return None
 
-    def _delete_by(self, wanted: AclFilter) -> DeletedAcls:
-        if wanted.is_unknown:
-            return DeletedAcls(InvalidRequestError, (), "Unknown elements in the filter.")
-        taken = self._taken(wanted)
+    def _delete_some(self, meant: list[Acl]) -> tuple[set[Acl], Outcome | None]:
+        """Delete them; those that are gone, and the error that the others were left for."""
+        gone: set[Acl] = set()
         pace = Pace()
-        for begin in range(0, len(taken), limits.ACL_ROUND):
-            failed = self._write(taken[begin : begin + limits.ACL_ROUND], False)
+        for some in in_pieces(meant, limits.ACL_ROUND):
+            failed = self._write(some, False)
             if failed is not None:
-                return DeletedAcls(failed.error, taken[:begin], failed.detail, taken[begin:])
+                return gone, failed
+            gone.update(some)
             pace.rest()
-        return DeletedAcls(None, taken)
+        return gone, None
 
     def _write(self, some: Iterable[Acl], add: bool) -> Outcome | None:
         """Commit, and apply it to the rules; returns the error, None if there was none."""
@@ -198,6 +203,18 @@ class AclTable(AclInterface):
         self._decisions.clear()
         self._any.clear()
         return None
+
+
+def _outcome(taken: list[Acl] | None, gone: set[Acl], failed: Outcome | None) -> DeletedAcls:
+    """What a filter is answered that took these; entries that several took are in the answer of each."""
+    if taken is None:
+        return DeletedAcls(InvalidRequestError, (), "Unknown elements in the filter.")
+    if failed is None or not taken:
+        return DeletedAcls(None, taken)
+    left = [acl for acl in taken if acl not in gone]
+    if not left:
+        return DeletedAcls(None, taken)
+    return DeletedAcls(failed.error, [acl for acl in taken if acl in gone], failed.detail, left)
 
 
 def _too_long(acl: Acl) -> str:

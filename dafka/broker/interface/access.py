@@ -104,7 +104,10 @@ class AclInterface(ABC):
 
     @abstractmethod
     def delete_acls(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
-        """Remove the entries that each filter takes. Errors: InvalidRequestError, KafkaStorageError."""
+        """Remove the entries that each filter takes. One that several take is in the outcome of each.
+
+        Errors: InvalidRequestError, PolicyViolationError (too many), KafkaStorageError.
+        """
 
 
 class AccessInterface(AccountInterface, AclInterface):

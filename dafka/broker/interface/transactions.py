@@ -47,7 +47,10 @@ class ProducerIdentity(NamedTuple):
 
 
 class ActiveProducer(NamedTuple):
-    """An idempotent producer that a partition knows. ``transaction_start`` is -1 outside a transaction."""
+    """An idempotent producer that a partition knows. ``transaction_start`` is -1 outside a transaction.
+
+    ``last_timestamp`` (ms) is the largest of its last batch, or of the end of its last transaction.
+    """
 
     producer_id: int
     epoch: int

@@ -91,7 +91,9 @@ class Leaders:
                 if staging is not None and append.headers[position].producer_id >= 0:
                     header = append.headers[position]
                     self._check_write(partition, header, append.request)
-                    known = staging.take(header, offset, append.request.writes is Writes.ADDING)
+                    last = max(header.base_timestamp, header.max_timestamp)
+                    last = append.timestamp if append.timestamp >= 0 else last
+                    known = staging.take(header, offset, last, append.request.writes is Writes.ADDING)
                 base_offsets.append(offset if known is None else known)
                 if known is None:
                     numbered.append(with_offset(content, offset, epoch))
@@ -126,9 +128,10 @@ class Leaders:
 
         def fill(numbered: list[bytes], offset: int) -> int:
             check()
-            marker = encode_marker(int(self._clock() * 1000), producer_id, epoch, commit=commit)
+            now = int(self._clock() * 1000)
+            marker = encode_marker(now, producer_id, epoch, commit=commit)
             numbered.append(with_offset(marker, offset, self._epochs.current))
-            staging.end_transaction(producer_id, epoch, offset, commit)
+            staging.end_transaction(producer_id, epoch, offset, now, commit)
             return offset + 1
 
         def written(error: Exception | None) -> None:

@@ -115,7 +115,7 @@ class ProducerStates:
                 int(key.rpartition("/")[2]),
                 state.epoch,
                 state.last_sequence,
-                state.time,
+                state.last_timestamp,
                 transaction_start=state.transaction_start,
             )
 
@@ -252,10 +252,11 @@ class Staging:
         self._closed: list[int] = []
         self._noted: AbortedTransaction | None = None
 
-    def take(self, header: BatchHeader, offset: int, from_0: bool = False) -> int | None:
+    def take(self, header: BatchHeader, offset: int, timestamp: int, from_0: bool = False) -> int | None:
         """Count a batch that would get ``offset``; the offset it has already if it is a duplicate.
 
-        ``from_0``: a transactional producer that the partition does not know begins with sequence 0.
+        ``timestamp`` is the largest of its records. ``from_0``: a transactional producer that the partition
+        does not know begins with sequence 0.
         Raises :class:`RefusedBatchError`.
         """
         producer_id, epoch = header.producer_id, header.producer_epoch
@@ -290,7 +291,8 @@ class Staging:
             self._opened[producer_id] = offset
         appends = state.appends if epoch == state.epoch else ()
         now = self._states.now()
-        self._changed[key] = ProducerState(epoch, now, start, self._appends(key, appends, header, offset))
+        appends = self._appends(key, appends, header, offset)
+        self._changed[key] = ProducerState(epoch, now, start, appends, timestamp)
         return None
 
     def _appends(
@@ -303,13 +305,16 @@ class Staging:
         self._begun.add(key)
         return (*appends, Append(header.base_sequence, header.count, offset))[-KNOWN_APPENDS:]
 
-    def end_transaction(self, producer_id: int, epoch: int, offset: int, commit: bool) -> None:
-        """Count the marker that ends the producer's transaction and gets ``offset``."""
+    def end_transaction(
+        self, producer_id: int, epoch: int, offset: int, timestamp: int, commit: bool
+    ) -> None:
+        """Count the marker that ends the producer's transaction and gets ``offset`` and ``timestamp``."""
         key = _key(self._partition, producer_id)
         state = self._states._state(key)
         now = self._states.now()
         appends = state.appends if epoch == state.epoch else ()
-        self._changed[key] = ProducerState(max(epoch, state.epoch), now, NO_TRANSACTION, appends)
+        last = max(epoch, state.epoch)
+        self._changed[key] = ProducerState(last, now, NO_TRANSACTION, appends, timestamp)
         if state.transaction_start == NO_TRANSACTION:
             return
         self._closed.append(producer_id)

@@ -165,7 +165,7 @@ def test_a_request_deletes_by_a_bounded_number_of_filters_that_have_to_look_at_a
     assert {one.error for one in refused} == {PolicyViolationError} and len(refused) == 6
     assert ask("describe_acls", AclFilter()) == [READ, WRITE]
     found = ask("delete_acls", [*exact, AclFilter(*READ), AclFilter(name="t")])
-    assert [list(one.acls) for one in found] == [[], [], [], [READ], [WRITE]]
+    assert [list(one.acls) for one in found] == [[], [], [], [READ], [READ, WRITE]]
 
 
 def test_a_request_deletes_a_bounded_number_of_entries_or_none(ask, monkeypatch):
@@ -177,4 +177,32 @@ def test_a_request_deletes_a_bounded_number_of_entries_or_none(ask, monkeypatch)
         assert {one.error for one in refused} == {InvalidRequestError} and len(refused) == len(filters)
     assert set(ask("describe_acls", AclFilter())) == {READ, WRITE, third}
     found = ask("delete_acls", [AclFilter(name="t"), AclFilter(name="t")])
-    assert [set(one.acls) for one in found] == [{READ, WRITE}, set()]
+    assert [set(one.acls) for one in found] == [{READ, WRITE}] * 2
+
+
+def test_an_entry_that_several_filters_take_is_in_the_outcome_of_each(ask):
+    ask("create_acls", [READ, WRITE])
+    unknown = AclFilter(operation=Operation.UNKNOWN)
+    filters = [AclFilter(name="t"), unknown, AclFilter(operation=Operation.WRITE), AclFilter(*READ)]
+    found = ask("delete_acls", filters)
+    assert [list(one.acls) for one in found] == [[READ, WRITE], [], [WRITE], [READ]]
+    assert [one.error for one in found] == [None, InvalidRequestError, None, None]
+    assert ask("describe_acls", AclFilter()) == []
+
+
+def test_the_outcomes_of_a_deletion_name_a_bounded_number_of_entries(ask, monkeypatch):
+    monkeypatch.setattr(limits, "ACLS_LISTED", 5)
+    ask("create_acls", [READ, WRITE])
+    refused = ask("delete_acls", [AclFilter()] * 3)
+    assert {one.error for one in refused} == {PolicyViolationError} and len(refused) == 3
+    assert set(ask("describe_acls", AclFilter())) == {READ, WRITE}
+    assert [len(one.acls) for one in ask("delete_acls", [AclFilter(), AclFilter()])] == [2, 2]
+
+
+def test_a_deletion_that_fails_half_way_is_told_to_the_filters_of_what_is_left(ask, monkeypatch):
+    monkeypatch.setattr(limits, "ACL_ROUND", 1)
+    ask("create_acls", [READ, WRITE])
+    monkeypatch.setattr(table(ask), "_writer", FillsUp(table(ask)._writer))
+    found = ask("delete_acls", [AclFilter(*READ), AclFilter(name="t"), AclFilter(name="other")])
+    assert [one.error for one in found] == [None, KafkaStorageError, None]
+    assert [(list(one.acls), list(one.left)) for one in found] == [([READ], []), ([READ], [WRITE]), ([], [])]

@@ -15,7 +15,7 @@ from dafka.broker.records.producer_row import (
 from dafka.protocol.batch import SEQUENCES, read_header, with_producer
 from dafka.protocol.batch_writer import encode_batch
 
-STATE = ProducerState(3, 1_000, 40, (Append(0, 2, 10), Append(2, 3, 20)))
+STATE = ProducerState(3, 1_000, 40, (Append(0, 2, 10), Append(2, 3, 20)), 900)
 
 
 def header(first: int, count: int):
@@ -30,6 +30,14 @@ def test_a_state_is_read_as_it_was_written_and_has_the_shape_of_its_table(state:
     key = f"{'0' * 32}/0/7"
     assert PRODUCER_ROWS.key(key)
     assert PRODUCER_ROWS.value(key, packed)
+
+
+@pytest.mark.parametrize("state", [UNKNOWN, STATE])
+def test_a_row_of_an_older_release_has_the_time_of_the_last_write_alone(state: ProducerState):
+    packed = state.pack()
+    older = packed[:18] + packed[26:]
+    assert PRODUCER_ROWS.value(f"{'0' * 32}/0/7", older)
+    assert unpack(older) == state._replace(last_timestamp=state.time)
 
 
 @pytest.mark.parametrize("key", ["", "t/0/7", f"{'0' * 32}/0", f"{'0' * 32}/0/x", f"{'0' * 31}/0/7"])

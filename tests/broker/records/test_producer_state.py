@@ -10,7 +10,7 @@ from timing import each_time, no_long_turn, until
 
 from dafka import Broker
 from dafka.broker import limits
-from dafka.broker.interface.broker import Produced
+from dafka.broker.interface.broker import Produced, TopicSpec
 from dafka.broker.records import producer_state
 from dafka.broker.records.producer_row import NO_TRANSACTION, PRODUCERS, Append, ProducerState
 from dafka.broker.records.producer_state import ProducerStates, row_name
@@ -354,7 +354,7 @@ def test_the_producers_of_a_deleted_topic_are_forgotten_in_short_turns(tmp_path)
         client = Client(broker)
         client.create("t")
         partition = client.core._topics.partition("t", 0)
-        state = ProducerState(0, client.core._producers.now(), NO_TRANSACTION, (Append(0, 1, 0),)).pack()
+        state = ProducerState(0, client.core._producers.now(), NO_TRANSACTION, (Append(0, 1, 0),), 0).pack()
         for some in in_pieces(range(many), 1000):
             rows = {(PRODUCERS, f"{row_name(partition)}/{number}"): state for number in some}
             client.connection.hub.run(client.core._writer.put_and_wait, rows)
@@ -375,4 +375,15 @@ def test_producers_of_a_partition_are_described(client, producer):
     assert found["t", 1].error is errors.UnknownTopicOrPartitionError
     described = [(one.producer_id, one.epoch, one.last_sequence) for one in found["t", 0].producers]
     assert described == [(3, 2, 0), (7, 0, 1)]
-    assert all(one.last_timestamp > 0 and one.transaction_start == -1 for one in found["t", 0].producers)
+    assert all(one.transaction_start == -1 for one in found["t", 0].producers)
+
+
+@pytest.mark.parametrize("by", ["CreateTime", "LogAppendTime"])
+def test_the_last_timestamp_of_a_producer_is_that_of_its_last_batch(client, by):
+    specs = {"t": TopicSpec(1, configs={"message.timestamp.type": by})}
+    assert client.change("create_topics", specs) == {"t": None}
+    for first, timestamp in enumerate((5_000, 3_000)):
+        content = batch(b"v", producer_id=7, producer_epoch=0, base_sequence=first, timestamp=timestamp)
+        produced = client.call("produce", {("t", 0): [content]})["t", 0]
+        (known,) = client.call("describe_producers", [("t", 0)])["t", 0].producers
+        assert known.last_timestamp == (timestamp if by == "CreateTime" else produced.timestamp)

@@ -10,7 +10,7 @@ import pytest
 from broker.clients import batch
 from broker.server.client import WireClient
 from kafka.errors import for_code
-from kafka.protocol.admin import DescribeTransactionsRequest
+from kafka.protocol.admin import DescribeProducersRequest, DescribeTransactionsRequest
 from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka.protocol.producer import (
     AddPartitionsToTxnRequest,
@@ -19,6 +19,7 @@ from kafka.protocol.producer import (
     ProduceRequest,
     TxnOffsetCommitRequest,
 )
+from timing import until
 
 from dafka.protocol.batch import with_producer
 
@@ -210,6 +211,22 @@ def test_partitions_not_added_are_refused_as_the_version_knows_it(producer: Prod
         *("InvalidTxnState", "InvalidTxnState", "TransactionAbortable")
     ]
     assert producer.state() == "Empty 0"
+
+
+def test_the_last_timestamp_of_a_producer_is_its_records_or_that_of_the_end(producer: Producer) -> None:
+    before = int(time.time() * 1000)
+    kind = DescribeProducersRequest.TopicRequest
+    request = DescribeProducersRequest(topics=[kind(name=producer.topic, partition_indexes=[0])])
+
+    def last_timestamp() -> int:
+        (topic,) = producer.wire.ask(request, 0).topics
+        (known,) = topic.partitions[0].active_producers
+        found: int = known.last_timestamp
+        return found
+
+    assert [producer.write(0, 0), last_timestamp()] == ["written", 1000]  # the samples' own
+    assert producer.end(0, COMMIT) == "1"
+    until(lambda: last_timestamp() >= before)
 
 
 def test_offsets_begin_a_transaction(producer: Producer) -> None:

@@ -18,6 +18,9 @@ import pytest
 from broker.server.client import WireClient
 from broker.server.rights.test_matrix import Scene, all_rights
 from broker.server.rights.test_matrix import (
+    test_an_entry_that_several_filters_of_a_deletion_take_is_in_the_answer_to_each as test_an_entry_that_several_filters_of_a_deletion_take_is_in_the_answer_to_each,  # noqa: E501
+)
+from broker.server.rights.test_matrix import (
     test_with_all_rights_nothing_is_refused as test_with_all_rights_nothing_is_refused,
 )
 from broker.server.rights.test_matrix import (

@@ -10,7 +10,7 @@ import pytest
 from broker.clients import Client, batch
 from broker.server.admin_samples import ANY_ACL, NO_ID
 from broker.server.client import Addressed, WireClient
-from broker.server.samples import CONSUMERS, STREAMS, produce, samples
+from broker.server.samples import CONSUMERS, produce, samples, streams_heartbeat
 from broker.server.share_samples import MEMBER, SHARED, SHARERS, share_acknowledge, share_offsets
 from broker.share.member import Member
 from crc32c import crc32c
@@ -27,13 +27,13 @@ from kafka.protocol.admin import (
 from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
+from timing import until
 
 from dafka import Broker
 from dafka.broker.codec.errors import error_code
 from dafka.broker.interface.broker import CommittedOffset
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.share import ShareFetchLimits, ShareRequest
-from dafka.broker.interface.streams_groups import StreamsHeartbeat, Subtopology, Topology
 from dafka.broker.server.rights import needs
 from dafka.broker.server.rights.guards import GUARDS
 from dafka.broker.server.rights.needs import ERRORS, NEEDS, Effect, Need
@@ -85,9 +85,8 @@ class Scene:
         call("add_partitions_to_transaction", TRANSACTION, identity.producer_id, identity.epoch, [(TOPIC, 0)])
         heartbeat = ConsumerHeartbeat("m", 0, rebalance_timeout=9.0, topics=[TOPIC], owned={})
         call("consumer_group_heartbeat", CONSUMERS, heartbeat)
-        topology = Topology(0, [Subtopology("0", [TOPIC])])
-        member = StreamsHeartbeat("m", 0, -1, None, None, 9.0, topology, {}, {}, {}, "p")
-        assert call("streams_group_heartbeat", STREAMS, member).error is None
+        with WireClient(broker, "" if host == "*" else host) as wire:
+            assert wire.ask(streams_heartbeat(TOPIC, member_id="m"), 0).error_code == 0
         for group in (SHARERS, SHARED):
             member = Member(call, group, TOPIC)
             member.member_id = MEMBER
@@ -343,6 +342,24 @@ def test_without_a_right_the_answer_is_what_the_table_says(
         assert is_hidden(response), (version, response)
         if key not in ALSO:
             assert not is_hidden(ask()), (version, response)
+
+
+def test_an_entry_that_several_filters_of_a_deletion_take_is_in_the_answer_to_each(
+    scene: Scene, wire: WireClient
+):
+    both = [
+        Acl(ResourceType.TOPIC, "twice", PatternType.LITERAL, user, "*", Operation.READ, Permission.ALLOW)
+        for user in ("User:a", "User:b")
+    ]
+    assert [one.error for one in scene.client.call("create_acls", both)] == [None, None]
+    until(lambda: len(scene.client.call("describe_acls", AclFilter(name="twice"))) == 2)
+    named = {**ANY_ACL, "resource_name_filter": "twice"}
+    kind = DeleteAclsRequest.DeleteAclsFilter
+    filters = [kind(**{**named, "principal_filter": user}) for user in (None, "User:a", "User:c", None)]
+    found = wire.ask(DeleteAclsRequest(filters=filters), 3).filter_results
+    assert [one.error_code for one in found] == [0, 0, 0, 0]
+    users = [sorted(acl.principal for acl in one.matching_acls) for one in found]
+    assert users == [["User:a", "User:b"], ["User:a"], [], ["User:a", "User:b"]]
 
 
 def test_the_table_of_the_document_is_that_of_the_code():
