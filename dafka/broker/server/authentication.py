@@ -5,9 +5,13 @@ answered. SaslHandshake chooses the mechanism; then each SaslAuthenticate carrie
 SaslHandshake of version 0, each frame is such a message without any header. A failure is answered after a
 delay, with the same words whatever was wrong, and closes the connection.
 
+What is out of order ends the connection as in Kafka: before a mechanism is chosen without an answer, and
+after that with ILLEGAL_SASL_STATE in the response of whatever was asked.
+
 A session may end before its connection (KIP-368): the last SaslAuthenticate says when. Until then the client
-sends SaslHandshake and SaslAuthenticate again, for the same principal. A client that sends anything else when
-the time is over is disconnected.
+sends SaslHandshake and SaslAuthenticate again, for the same principal and by the same mechanism: another one
+may be chosen, and the next message ends the connection. A client that sends anything else when the time is
+over is disconnected.
 """
 
 from __future__ import annotations
@@ -37,10 +41,12 @@ from dafka.broker.codec.errors import BadRequestError, error_code
 from dafka.broker.codec.framing import LENGTH_OCTETS, Buffers, array_size, body_of, framed
 from dafka.broker.codec.reader import read_request
 from dafka.broker.server import limits
+from dafka.broker.server.answers.refused import error_response
 from dafka.broker.server.requests import Frame, read_frame
 from dafka.broker.server.table import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from dafka.broker.server.wrong_protocol import wrong_protocol
 from dafka.hub.pool import Aside
+from dafka.hub.worker import REQUESTS
 from dafka.security.credentials import is_password
 from dafka.security.errors import SaslError
 from dafka.security.sasl.options import ServerSasl
@@ -129,21 +135,20 @@ class Authentication:
         self._name: str | None = None  # of the authenticated principal
         self._ends: float | None = None  # when the session is over
         self._requests = 0
+        self._is_told = False  # the client knows the versions, and is to choose a mechanism next
+        self._other_mechanism = ""  # that a client has chosen which was known by another one
 
     @property
     def done(self) -> bool:
         """Whether the client is known, and not about to say again who it is."""
-        return self._name is not None and self._exchange is None
+        return self._name is not None and self._exchange is None and not self._other_mechanism
 
-    def is_for(self, frame: Frame) -> bool:
-        """Whether a request of a known client is about the session, or comes after its end."""
+    def is_for(self, data: memoryview) -> bool:
+        """Whether a frame of a known client is about the session, or comes after its end."""
         if self._ends is None:
             return False
-        return (
-            frame.header.key in (SASL_HANDSHAKE, SASL_AUTHENTICATE)
-            or self._exchange is not None
-            or time.monotonic() >= self._ends
-        )
+        is_message = int.from_bytes(data[:2], "big") in (SASL_HANDSHAKE, SASL_AUTHENTICATE)
+        return is_message or not self.done or time.monotonic() >= self._ends
 
     def next_frame(self, receive: Callable[[], bytes], begun: bytes) -> tuple[bytes, bytes]:
         """The next frame of a client that nobody knows, and what came behind it; ``begun`` has come already.
@@ -173,6 +178,8 @@ class Authentication:
             raise BadRequestError("sasl", f"{limits.SASL_REQUESTS} requests without a login")
         if len(data) > limits.SASL_REQUEST_MAX_BYTES:
             raise _too_large(len(data))
+        if self._other_mechanism:
+            raise self._another()
         if self._bare and self._exchange is not None:
             return self._message(self._exchange, bytes(data), _bare)
         frame = read_frame(data)
@@ -181,7 +188,8 @@ class Authentication:
             if key not in (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE):
                 raise self._unexpected(frame)
             return Answer(otherwise(frame))
-        if key == API_VERSIONS and self._exchange is None and self._name is None:
+        if key == API_VERSIONS and self._exchange is None and self._name is None and not self._is_told:
+            self._is_told = True
             return Answer(otherwise(frame))
         if key == SASL_HANDSHAKE and self._exchange is None:
             return self._choose(frame)
@@ -190,6 +198,10 @@ class Authentication:
             body = body_of(data, frame.header, flexible)
             request = read_request(SaslAuthenticateRequest, version, data, body)
             return self._message(self._exchange, bytes(request.auth_bytes), partial(_with_header, frame))
+        if self._exchange is not None:
+            aside = len(data) > limits.INLINE_BYTES or not frame.api.is_loaded
+            refused = REQUESTS.run(_out_of_order, frame) if aside else _out_of_order(frame)
+            return Answer(refused, self._unexpected(frame))
         raise self._unexpected(frame)
 
     def _choose(self, frame: Frame) -> Answer:
@@ -198,16 +210,17 @@ class Authentication:
             SaslHandshakeRequest, version, frame.data, body_of(frame.data, frame.header, False)
         )
         known = self._sasl.options.mechanisms
-        error: type | None = None
-        if request.mechanism not in known:
-            error = UnsupportedSaslMechanismError
-        elif self._name is not None and (request.mechanism != self._mechanism or version < _WITH_HEADERS):
-            error = IllegalSaslStateError
+        unknown = request.mechanism not in known
+        error = UnsupportedSaslMechanismError if unknown else None
         response = SaslHandshakeResponse(error_code=error_code(error), mechanisms=list(known))
         buffers = framed(frame.header.correlation, False, [encoded(response, version)])
-        if error is not None:
+        if unknown:
             detail = f"SASL: mechanism {request.mechanism[:40]!r} is not one of {', '.join(known)}"
-            return Answer(buffers, BadRequestError("sasl", detail))
+            # Kafka closes unanswered when a session renews.
+            return Answer([] if self._name is not None else buffers, BadRequestError("sasl", detail))
+        if self._name is not None and request.mechanism != self._mechanism:
+            self._other_mechanism = request.mechanism
+            return Answer(buffers)
         self._exchange = self._sasl.begin(request.mechanism)
         self._mechanism = request.mechanism
         self._bare = version < _WITH_HEADERS
@@ -255,6 +268,10 @@ class Authentication:
         self._authenticated(identity, self._mechanism)
         return lifetime or 0.0
 
+    def _another(self) -> BadRequestError:
+        words = f"SASL: {self._name!r} logged in by {self._mechanism}, and cannot do so again by"
+        return BadRequestError("sasl", f"{words} {self._other_mechanism}")
+
     def _unexpected(self, frame: Frame) -> BadRequestError:
         what = f"API key {frame.header.key}" if frame.api is None else frame.api.name
         if self._name is not None and self._exchange is None:
@@ -271,6 +288,19 @@ def _too_large(size: int) -> BadRequestError:
 def _with_header(frame: Frame, response: SaslAuthenticateResponse) -> Buffers:
     version = frame.header.version
     return framed(frame.header.correlation, version >= _FLEXIBLE, [encoded(response, version)])
+
+
+def _out_of_order(frame: Frame) -> Buffers:
+    """The answer to a request that comes where only messages of the mechanism do."""
+    api, version = frame.api, frame.header.version
+    assert api is not None
+    flexible = api.request.flexible_version_q(version)
+    request = read_request(api.request, version, frame.data, body_of(frame.data, frame.header, flexible))
+    if frame.is_produce and not request.acks:
+        return []
+    response = error_response(api, request, version, IllegalSaslStateError)
+    flexible = flexible and frame.header.key != API_VERSIONS
+    return framed(frame.header.correlation, flexible, [encoded(response, version)])
 
 
 def _bare(response: SaslAuthenticateResponse) -> Buffers:

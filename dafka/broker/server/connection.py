@@ -288,12 +288,13 @@ class Connection:
         """Answer a request. ``behind``: all octets received so far, from this request's length on."""
         if self._throttling.seconds_left():
             self._wait_as_throttled(has_produce(behind) if behind is not None else data[:2] == PRODUCE_KEY)
-        frame = read_frame(data)
-        if self._authentication is not None and self._authentication.is_for(frame):
+        login = self._authentication
+        if login is not None and login.is_for(data):
             while self._slots or self._writing:
                 self._wait_for_room()
-            self._answer_sasl(self._authentication, data)
+            self._answer_sasl(login, data)
             return
+        frame = read_frame(data)
         self._shared.requests += 1
         if frame.is_produce:
             while self._slots and (

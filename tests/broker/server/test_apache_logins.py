@@ -108,18 +108,8 @@ DIFFERENT: dict[str, tuple[Any, Any]] = {
             ),
             AFTER,
         ],
-        [CHOSEN, TOLD, CLOSED],
+        [CHOSEN, TOLD, "answered"],
     ),
-    # It takes the handshake, and closes with the next message.
-    "again, by another mechanism": (
-        [*KNOWN, CHOSEN, CLOSED, AFTER],
-        [*KNOWN, (34, CHOSEN[1]), CLOSED, AFTER],
-    ),
-    "again, by an unknown mechanism": ([*KNOWN, CLOSED], [*KNOWN, (33, CHOSEN[1]), CLOSED, AFTER]),
-    # What is out of order is answered there with an error before the end, but for a second ApiVersions.
-    "another request between": ([CHOSEN, "answered", True], [CHOSEN, CLOSED, True]),
-    "a handshake twice": ([CHOSEN, (34, []), True], [CHOSEN, CLOSED, True]),
-    "versions twice": ([0, CLOSED, CLOSED, True], [0, 0, CLOSED, True]),
 }
 
 

@@ -199,6 +199,42 @@ def test_nothing_else_is_answered_before(stranger):
     assert stranger.is_closed()
 
 
+def test_another_request_within_a_login_is_an_error_and_the_end(stranger):
+    assert stranger.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 0
+    answer = stranger.ask(MetadataRequest(topics=None), 13)
+    assert (answer.error_code, answer.brokers) == (IllegalSaslStateError.errno, [])
+    assert stranger.is_closed()
+
+
+def test_the_versions_are_told_once(stranger):
+    versions = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    assert stranger.ask(versions, 3).error_code == 0
+    with suppress(EOFError, ConnectionResetError):
+        stranger.ask(versions, 3)
+        pytest.fail("a second answer")
+    assert stranger.is_closed()
+
+
+def test_a_session_is_not_renewed_by_another_mechanism(renewing):
+    with WireClient(At(renewing.listeners["SASL_PLAINTEXT"])) as client:
+        log_in(client, "PLAIN", b"\0alice\0right")
+        assert client.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1).error_code == 0
+        with suppress(EOFError, ConnectionResetError):
+            client.ask(SaslAuthenticateRequest(auth_bytes=b"n,,n=alice,r=abcdefghijkl"), 2)
+            pytest.fail("it was answered")
+        assert client.is_closed()
+
+
+def test_a_session_may_be_renewed_without_headers(renewing):
+    with WireClient(At(renewing.listeners["SASL_PLAINTEXT"])) as client:
+        log_in(client, "PLAIN", b"\0alice\0right")
+        assert client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 0).error_code == 0
+        message = b"\0alice\0right"
+        client.socket.sendall(len(message).to_bytes(4, "big") + message)
+        assert client.receive_frame() == b""
+        assert client.ask(MetadataRequest(topics=[]), 1).brokers
+
+
 def test_messages_without_headers_follow_a_handshake_of_version_0(stranger):
     assert stranger.ask(SaslHandshakeRequest(mechanism="PLAIN"), 0).error_code == 0
     message = b"\0alice\0right"
