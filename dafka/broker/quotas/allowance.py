@@ -65,11 +65,6 @@ class Rate:
         over = self._seconds(windows, now)
         return max(used / limit - over, 0.0)
 
-    def room(self, limit: float, windows: Windows, now: float) -> float:
-        """How much may be used at once without waiting."""
-        used = self._used(windows, now)
-        return max(limit * self._seconds(windows, now) - used, 0.0)
-
     def is_empty(self, limit: float, windows: Windows, now: float) -> bool:
         """Whether it is like one that nothing has been used of."""
         return self._used(windows, now) <= 0
@@ -135,14 +130,10 @@ class Tokens:
         self._fill(limit, windows, now)
         return max(-self._left / limit, 0.0)
 
-    def room(self, limit: float, windows: Windows, now: float) -> float:
-        """How much is left."""
-        self._fill(limit, windows, now)
-        return max(self._left, 0.0)
-
     def is_empty(self, limit: float, windows: Windows, now: float) -> bool:
         """Whether it is like one that nothing has been used of."""
-        return self.room(limit, windows, now) >= limit * windows.number * windows.seconds
+        self._fill(limit, windows, now)
+        return self._left >= limit * windows.number * windows.seconds
 
     def _fill(self, limit: float, windows: Windows, now: float) -> None:
         most = limit * windows.number * windows.seconds

@@ -50,20 +50,16 @@ def entity(given: Sequence[tuple[str, str | None]]) -> Entity:
             raise InvalidEntityError(f"Empty {kind} not supported")
         if name is not None and len(name.encode(errors="replace")) > NAME_OCTETS:
             raise InvalidEntityError(f"the name of a {kind} has {NAME_OCTETS} octets at most")
-    if IP in names:
-        if len(names) > 1:
-            raise InvalidEntityError("Invalid quota entity combination: ip stands alone")
-        if names[IP] is not None and not address(names[IP]):
-            raise InvalidEntityError(f"{names[IP]} is not a valid IP or resolvable host.")
+    if IP in names and len(names) > 1:
+        raise InvalidEntityError("Invalid quota entity combination: ip stands alone")
     return tuple((kind, names[kind]) for kind in KINDS if kind in names)
 
 
 def address(name: str | None) -> str:
-    """The address that an entity of this name is for, as sockets write it; "" if it is none.
+    """The address that an entity of this name is for, as sockets write it; "" if it is the name of a host.
 
-    As in Kafka, the network interface of an IPv6 address (``fe80::1%eth0``) makes no difference.
-
-    Of names of hosts only localhost is known: to look up others takes a server, and time.
+    As in Kafka, the network interface of an IPv6 address (``fe80::1%eth0``) makes no difference. Of names of
+    hosts only localhost is known without looking it up (:mod:`dafka.broker.quotas.hosts`).
     """
     if name is not None and name.lower() == "localhost":
         return "127.0.0.1"

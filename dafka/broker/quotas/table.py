@@ -30,7 +30,8 @@ from dafka.broker.interface.quotas import (
     QuotaInterface,
 )
 from dafka.broker.limits import QUOTA_ROUND, QUOTAS_KEPT
-from dafka.broker.quotas.entities import IP, KINDS, InvalidEntityError, address, entity, is_found
+from dafka.broker.quotas.entities import IP, KINDS, InvalidEntityError, entity, is_found
+from dafka.broker.quotas.hosts import Hosts
 from dafka.commit.writer import Writer
 from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
@@ -67,8 +68,13 @@ class QuotaTable(QuotaInterface):
             _parsed(key): dict(value) for key, value in table.items()
         }
         self._addresses: dict[str, dict[Entity, None]] = {}  # quotas of their own; the last one counts
+        self._placed: dict[Entity, str] = {}  # the address under which each is there
+        self._hosts = Hosts()
         for one in self.quotas:
             self._find_address(one)
+        unknown = [one for one in self.quotas if _host(one) and one not in self._placed]
+        if unknown:
+            hub.spawn(self._look_up, unknown)
         self._keys = Counter(key for one in self.quotas.values() for key in one)
         self._changing = BoundedSemaphore(1)
 
@@ -110,6 +116,7 @@ class QuotaTable(QuotaInterface):
         outcomes: list[Outcome] = []
         seen: set[Entity] = set()
         with self._changing:
+            self._hosts.look_up(filter(None, (_host(one.entity) for one in altered)))
             pace = Pace()
             for some in in_pieces(altered, QUOTA_ROUND):
                 outcomes += self._alter_some(some, validate_only, seen)
@@ -148,6 +155,10 @@ class QuotaTable(QuotaInterface):
             changed = entity(given)
         except InvalidEntityError as error:
             raise _RefusedError(InvalidRequestError, str(error)) from error
+        host = _host(changed)
+        if host and not self._hosts.address(host):
+            detail = f"{host} is not a valid IP or resolvable host."
+            raise _RefusedError(InvalidRequestError, detail)
         if changed in seen:
             raise _RefusedError(InvalidRequestError, "an entity is altered twice in the same request")
         row = dict(self.quotas.get(changed, {}))
@@ -179,16 +190,35 @@ class QuotaTable(QuotaInterface):
             self._find_address(one)
 
     def _find_address(self, one: Entity) -> None:
-        (kind, name), *_ = one
-        if kind != IP or name is None:
+        host = _host(one)
+        if not host:
             return
-        known = address(name)
-        entities = self._addresses.setdefault(known, {})
-        entities.pop(one, None)
-        if one in self.quotas:
-            entities[one] = None
-        elif not entities:
-            del self._addresses[known]
+        before = self._placed.pop(one, "")
+        if before:
+            entities = self._addresses[before]
+            del entities[one]
+            if not entities:
+                del self._addresses[before]
+        known = self._hosts.address(host)
+        if one not in self.quotas:
+            self._hosts.forget(host)
+        elif known:
+            self._placed[one] = known
+            self._addresses.setdefault(known, {})[one] = None
+
+    def _look_up(self, unknown: Sequence[Entity]) -> None:
+        """Find the addresses of names that had quotas when the broker started."""
+        with self._changing:
+            self._hosts.look_up(map(_host, unknown))
+            for one in Pace().over(unknown):
+                self._find_address(one)
+                if one in self.quotas and one not in self._placed:
+                    log.warning("%s has a quota without effect: no address of it is known", _host(one))
+
+
+def _host(one: Entity) -> str:
+    """The address, or the name of a host, that an entity is for; "" if it is for something else."""
+    return next((name for kind, name in one if kind == IP and name is not None), "")
 
 
 def _keys(one: Entity) -> Sequence[str]:

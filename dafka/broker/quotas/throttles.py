@@ -90,12 +90,9 @@ class Throttles:
         return self._bounded(key, used.owed(found.limit, self._windows_of(key), self.clock()))
 
     def room(self, key: str, user: str, client_id: str) -> float:
-        """The most that a client may use at once."""
+        """The most that a client can use at once, if it has used nothing before."""
         found = counting(self._table.quotas, key, user, client_id)
-        if found is None:
-            return float("inf")
-        used = self._known(_name(key, found)) or Rate()
-        return used.room(found.limit, self._windows_of(key), self.clock())
+        return float("inf") if found is None else found.limit * self._windows_of(key).before
 
     def _use_if_within(self, key: str, found: Counting, amount: float) -> Use:
         now = self.clock()

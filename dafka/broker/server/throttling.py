@@ -4,8 +4,10 @@ As in Kafka since 2.0 (KIP-219): the response is sent at once and says in ``thro
 client should wait. Whether it does or not, its connection is not read before.
 
 Octets of a Produce request count when it has come, before further ones are read; those of a Fetch when it is
-answered. A Fetch gets at most what is left of a quota, but always one batch: if that is too much, it gets
-none, but an empty response with the time, and nothing counts as read. So it is with all that its user reads
+answered. A Fetch finds at most what the windows of a quota allow at once, but always one batch: if that is
+too much beside what has been read, it gets none, but an empty response with the time, and nothing counts as
+read. A batch that is too large whatever has been read is given once nothing counts, or it could never be
+read. So it is with all that its user reads
 in other connections meanwhile. A ShareFetch may have acknowledgements: it has its records all the same, and
 one that comes too early is answered later. Processor time of the threads that answer counts for
 ``request_percentage``, partitions that are added or deleted for ``controller_mutation_rate``.

@@ -6,6 +6,7 @@ The same requests to both; the errors of the answers are compared.
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -45,6 +46,8 @@ ENTITIES: list[list[tuple[str, str | None]]] = [
     [("ip", "localhost")],
     [("ip", None)],
     [("ip", "not an address")],
+    [("ip", "no-such-host.invalid")],
+    [("ip", socket.gethostname())],
     [("ip", "127.0.0.1"), ("user", "alice")],
     [],
     [("user", "")],
@@ -210,5 +213,29 @@ def test_a_user_that_has_read_too_much_gets_nothing_in_another_connection(
     assert told == [(0, 0, True)] * 2
 
 
-def _produced(wire: WireClient) -> int:
-    return wire.ask(produce("read", batch(b"v" * 50_000)), 9).responses[0].partition_responses[0].error_code
+def test_a_fetch_that_goes_beyond_what_is_left_gets_nothing(both: tuple[WireClient, WireClient]) -> None:
+    """It looks for as much as may be read in all windows at once, whatever has been read in them."""
+    told = []
+    for wire in both:
+        wire.ask(altering([("client-id", "tests")], {"consumer_byte_rate": None}), 1)
+        topic = CreateTopicsRequest.CreatableTopic(
+            name="left", num_partitions=1, replication_factor=1, assignments=[], configs=[]
+        )
+        wire.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000, validate_only=False), 4)
+        for _ in range(10):
+            until(lambda wire=wire: not _produced(wire, "left", 3000))
+        wire.ask(altering([("client-id", "few")], {"consumer_byte_rate": RATE}), 1)
+        until(lambda wire=wire: described(wire, ("client-id", 0, "few"))[1])
+        sizes = []
+        for max_bytes in (9500, 1 << 20):
+            request = fetch("left", 0, max_bytes=max_bytes)
+            response = wire.receive(request, 11, wire.send(request, 11, client_id="few"))
+            sizes.append([len(one.partitions[0].records) // 1000 for one in response.responses])
+        told.append((sizes, response.throttle_time_ms > 0))
+    assert told == [([[9], []], True)] * 2
+
+
+def _produced(wire: WireClient, topic: str = "read", octets: int = 50_000) -> int:
+    found = wire.ask(produce(topic, batch(b"v" * octets)), 9).responses[0].partition_responses[0]
+    code: int = found.error_code
+    return code

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import time
 
 import pytest
 from broker.clients import Client
 from kafka.errors import InvalidRequestError, PolicyViolationError, UnsupportedVersionError
+from timing import until
 
 from dafka import Broker
 from dafka.broker.interface.quotas import Match, QuotaChange, QuotaChanges, QuotaFilter
@@ -98,6 +100,56 @@ def test_addresses_are_found_in_whatever_spelling_the_last_one_set(client):
     assert counts_after(ADDRESS, None) == 3.0  # the other one is still there
     assert counts_after(spelled, None) is None
     assert counts_after((("ip", None),), 5.0) == 5.0 and table.has(key)
+
+
+class Names:
+    """A server of names, which says what it was asked."""
+
+    def __init__(self, monkeypatch, **known):
+        self.known, self.asked = known, []
+        monkeypatch.setattr("gevent.socket.getaddrinfo", self.getaddrinfo)
+
+    def getaddrinfo(self, name, port, family, kind):
+        self.asked.append(name)
+        if name not in self.known:
+            raise socket.gaierror(socket.EAI_NONAME, "not known")
+        kinds = [socket.AF_INET6 if ":" in one else socket.AF_INET for one in self.known[name]]
+        return [(family, kind, 6, "", (one, 0)) for family, one in zip(kinds, self.known[name], strict=True)]
+
+
+CONNECTIONS = "connection_creation_rate"
+
+
+def test_a_host_may_have_a_quota_by_its_name(tmp_path, monkeypatch):
+    names = Names(monkeypatch, here=["2001:db8::1", "192.0.2.7", "192.0.2.8"])
+    here, nowhere = (("ip", "here"),), (("ip", "nowhere"),)
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        both = change(here, **{CONNECTIONS: 3.0}), change(nowhere, **{CONNECTIONS: 3.0})
+        assert alter(client, *both) == [None, InvalidRequestError]
+        assert client.core.quotas.of_address("192.0.2.7") == {CONNECTIONS: 3.0}  # the first one of IPv4
+        assert client.core.quotas.of_address("192.0.2.8") == {}
+        names.known["here"] = ["192.0.2.9"]  # which nobody notices before the next change
+        assert client.core.quotas.of_address("192.0.2.7") == {CONNECTIONS: 3.0}
+        assert alter(client, change(here, **{CONNECTIONS: 4.0})) == [None]
+        assert client.core.quotas.of_address("192.0.2.7") == {}
+        assert client.core.quotas.of_address("192.0.2.9") == {CONNECTIONS: 4.0}
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        until(lambda: client.core.quotas.of_address("192.0.2.9"))
+        assert alter(client, change(here, **{CONNECTIONS: None})) == [None]
+        assert client.core.quotas.of_address("192.0.2.9") == {} == described(client)
+        assert not client.core.quotas._placed and not client.core.quotas._hosts._found
+
+
+def test_a_host_whose_name_is_not_known_at_the_next_start_is_named(tmp_path, monkeypatch, caplog):
+    names = Names(monkeypatch, here=["192.0.2.7"])
+    with Broker(tmp_path) as broker:
+        assert alter(Client(broker), change((("ip", "here"),), **{CONNECTIONS: 3.0})) == [None]
+    names.known.clear()
+    with Broker(tmp_path) as broker:
+        until(lambda: "here has a quota without effect" in caplog.text)
+        assert described(Client(broker)) == {(("ip", "here"),): {CONNECTIONS: 3.0}}
 
 
 def test_nothing_is_altered_twice_at_once(client):

@@ -97,12 +97,12 @@ def test_addresses_are_counted_each_and_the_default_is_for_the_others(clock):
     assert one.connects("::ffff:10.0.0.1") > 0  # the same address
 
 
-def test_debt_and_room_can_be_asked_without_using_any(clock):
+def test_debt_and_what_may_be_used_at_once_can_be_asked_without_using_any(clock):
     one = Throttles(Table({(("user", "alice"),): {RATE: 100.0}}), clock)
     one.use(RATE, "alice", "c", 400)
-    assert (one.room(RATE, "alice", "d"), one.owed(RATE, "alice", "d")) == (600.0, 0.0)
+    assert (one.room(RATE, "alice", "d"), one.owed(RATE, "alice", "d")) == (1000.0, 0.0)
     one.use(RATE, "alice", "c", 1600)
-    assert (one.room(RATE, "alice", "d"), one.owed(RATE, "alice", "d")) == (0.0, 10.0)
+    assert (one.room(RATE, "alice", "d"), one.owed(RATE, "alice", "d")) == (1000.0, 10.0)
     assert one.owed(RATE, "bob", "d") == 0.0
     clock.now += 11
     assert one.owed(RATE, "alice", "d") == 0.0
@@ -115,7 +115,7 @@ def test_names_cost_bounded_memory_and_debts_are_not_forgotten_for_new_ones(cloc
         one.use(RATE, "alice", f"busy{number}", 3000)
     for number in range(50):  # they share what one of them may
         assert one.use(RATE, "alice", f"c{number}", 100) == pytest.approx(max(0.0, number - 9.0))
-    assert one.room(RATE, "alice", "another") == 0.0 and one.owed(RATE, "alice", "another") == 40.0
+    assert one.owed(RATE, "alice", "another") == 40.0
     assert [one.owed(RATE, "alice", f"busy{number}") for number in range(3)] == [20.0] * 3
     assert len(one._used) == 3
 

@@ -180,6 +180,18 @@ def test_a_response_has_no_more_than_is_allowed_at_once_but_one_batch(
     assert 16_000 < len(records) <= BURST
 
 
+def test_a_fetch_that_goes_beyond_what_is_left_gets_nothing(
+    broker: Broker, client: Client, wire: WireClient
+) -> None:
+    client.create("topic")
+    for _ in range(10):
+        wire.ask(produce("topic", batch(LARGE[:3000])), 9)
+    set_quota(broker, USER, **{FETCHED: RATE})
+    assert len(wire.ask(fetch("topic", 0, max_bytes=9500), 11).responses[0].partitions[0].records) > 9000
+    response = wire.ask(fetch("topic", 0), 11)
+    assert response.throttle_time_ms > 0 and not response.responses
+
+
 def test_records_of_share_groups_count_as_all_others(brisk: Broker) -> None:
     broker, client = brisk, Client(brisk)
     client.create("topic")
