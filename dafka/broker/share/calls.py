@@ -42,7 +42,7 @@ from dafka.broker.interface.share import (
 from dafka.broker.records.leader_epochs import LeaderEpochs
 from dafka.broker.share import checks
 from dafka.broker.share.delivery import Deliveries, Delivery
-from dafka.broker.share.fetching import ShareFetch
+from dafka.broker.share.fetching import ShareFetch, open_together
 from dafka.broker.share.group import ShareGroup
 from dafka.broker.share.kept import FORMAT, SavedGroup, SavedMember
 from dafka.broker.share.offset_changes import OffsetChanges
@@ -318,7 +318,9 @@ class ShareCalls(ShareInterface):
         self._waiting.add(fetch)
         session.fetches.add(fetch)
         try:
-            for place in Pace().over(session.in_turn(request.session_epoch)):
+            places = session.in_turn(request.session_epoch)
+            open_together(self._deliveries.unknown(request.group, places), self._delivery)
+            for place in Pace().over(places):
                 delivery = self._delivery(request.group, place)
                 if isinstance(delivery, Delivery):
                     opened[delivery] = place

@@ -7,7 +7,7 @@ many members wait.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import gevent.event
@@ -21,7 +21,7 @@ from kafka.errors import (
 
 from dafka.broker.interface.broker import Error, Fetched, FetchFrom, TopicPartition
 from dafka.broker.interface.records import RecordInterface
-from dafka.broker.interface.share import Acknowledged
+from dafka.broker.interface.share import Acknowledged, SharePlace
 from dafka.broker.records.producer_state import ProducerStates
 from dafka.broker.share import partition as share_partition
 from dafka.broker.share.limits import BATCHES_AT_ONCE
@@ -222,6 +222,14 @@ class Deliveries:
     def known(self, group: str, partition: Partition) -> Delivery | None:
         """A share partition that is being read."""
         return self._known.get(group, {}).get(partition)
+
+    def unknown(self, group: str, places: Iterable[SharePlace]) -> Iterator[tuple[str, SharePlace]]:
+        """The group with each of these partitions that is there, and that nobody has opened for it."""
+        for place in Pace().over(places):
+            topic = self._topics.by_id(place[0])
+            partition = None if topic is None else self._topics.partition(topic.name, place[1])
+            if partition is not None and self.known(group, partition) is None:
+                yield group, place
 
     def open(self, group: str, partition: Partition) -> Delivery:
         """A share partition; begins where the group is to begin if nobody has read it yet.

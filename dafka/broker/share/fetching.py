@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+import gevent
 import gevent.event
 from kafka.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
 
@@ -12,7 +13,7 @@ from dafka.broker.interface.share import Acquired, SharedRecords, ShareFetchLimi
 from dafka.broker.share import limits
 from dafka.broker.share.delivery import Deliveries, Delivery
 from dafka.broker.share.partition import LogBatch
-from dafka.hub.turns import Pace
+from dafka.hub.turns import Pace, in_pieces
 
 
 class ShareFetch:
@@ -143,6 +144,15 @@ class ShareFetch:
     @property
     def _room(self) -> int:
         return max(min(limits.READ_BYTES, self._most - self._bytes), 1)
+
+
+def open_together(
+    unopened: Iterable[tuple[str, SharePlace]], open_one: Callable[[str, SharePlace], object]
+) -> None:
+    """Open share partitions of groups, so that they are written in few rounds and not in one each."""
+    for some in in_pieces(unopened, limits.OPENED_AT_ONCE):
+        if len(some) > 1:
+            gevent.joinall([gevent.spawn(open_one, *one) for one in some])
 
 
 def _each(deliveries: Iterable[Delivery], act: Callable[[Delivery], None]) -> None:

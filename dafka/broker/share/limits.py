@@ -40,6 +40,13 @@ records in flight, one by one."""
 BATCHES_AT_ONCE = 500
 """Record batches that a member's acquisition goes through in one turn."""
 
+ALTERED_AT_ONCE = 250
+"""Share partitions whose offsets tools set that are written in one round."""
+
+OPENED_AT_ONCE = 32
+"""Share partitions that a fetch is the first to read which are written in one round: opening them takes some
+milliseconds of a turn."""
+
 EXPIRED_AT_ONCE = 1000
 """Runs of offsets whose locks expire in one turn."""
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
+from gevent.event import AsyncResult
 from kafka.errors import KafkaStorageError, UnknownTopicOrPartitionError
 
 from dafka.broker.interface.broker import Error, TopicPartition
 from dafka.broker.share.delivery import Deliveries
+from dafka.broker.share.limits import ALTERED_AT_ONCE
 from dafka.broker.share.partition import SharePartition
 from dafka.broker.share.states import Saved, States, key_of
 from dafka.broker.topics.table import Partition, TopicTable
-from dafka.hub.turns import Pace
+from dafka.hub.turns import Pace, in_pieces
 from dafka.log import LogError
 
 
@@ -27,12 +29,18 @@ class OffsetChanges:
     def alter(self, group: str, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Error | None]:
         """Set from where a group reads partitions; the error of each."""
         parts: dict[TopicPartition, Error | None] = {}
-        for key, offset in Pace().over(offsets.items(), every=1):
-            partition = self._topics.partition(*key)
-            if partition is None:
+        for some in in_pieces(offsets.items(), ALTERED_AT_ONCE):
+            begun: list[tuple[TopicPartition, AsyncResult | None]] = []
+            for key, offset in Pace().over(some, every=1):
+                partition = self._topics.partition(*key)
                 parts[key] = UnknownTopicOrPartitionError
-            else:
-                parts[key] = self._alter(group, partition, offset)
+                if partition is not None:
+                    try:
+                        begun.append((key, self._begin(group, partition, offset)))
+                    except LogError:
+                        parts[key] = KafkaStorageError
+            for key, outcome in begun:
+                parts[key] = Saved.end(outcome)
         return parts
 
     def delete(self, group: str, topics: Iterable[str]) -> dict[TopicPartition, Error | None]:
@@ -54,17 +62,15 @@ class OffsetChanges:
             parts[name, -1] = failed
         return parts
 
-    def _alter(self, group: str, partition: Partition, offset: int) -> Error | None:
+    def _begin(self, group: str, partition: Partition, offset: int) -> AsyncResult | None:
+        """Have it written, with others in one round, as :meth:`Saved.begin`. Raises the log's errors."""
         self._drop(group, partition)
-        try:
-            state, keys = self._states.load(group, partition)
-        except LogError:
-            return KafkaStorageError
+        state, keys = self._states.load(group, partition)
         machine = SharePartition(min(max(offset, partition.log_start), partition.high_watermark))
         epoch = 0 if state is None else state.state_epoch + 1
         prefix = key_of(group, partition.topic.topic_id, partition.number)
         saved = Saved(self._states.writer, prefix, keys, epoch, lambda: machine)
-        return saved.end(saved.begin(whole=True))
+        return saved.begin(whole=True)
 
     def _drop(self, group: str, partition: Partition) -> None:
         delivery = self._deliveries.known(group, partition)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from broker.clients import Client, batch
 from broker.share.member import Member, acquired
-from kafka.errors import NonEmptyGroupError, UnknownTopicOrPartitionError
+from kafka.errors import KafkaStorageError, NonEmptyGroupError, UnknownTopicOrPartitionError
 
+from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
 from dafka.broker.interface.topics import TopicSpec
+from dafka.log import LogError
+
+QUEUE = Resource(ResourceType.GROUP, "queue")
 
 
 def test_a_group_goes_on_where_it_is_told(client: Client) -> None:
@@ -25,6 +32,66 @@ def test_a_group_goes_on_where_it_is_told(client: Client) -> None:
         again.heartbeat()
         assert acquired(again.fetch()) == ([] if begin is None else [(begin, 2, 1)])
         again.heartbeat(-1)
+
+
+class Rounds:
+    """Counts the rounds that a broker writes."""
+
+    def __init__(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        writer = client.core._writer
+        write = writer._write
+
+        def counted(*arguments: Any) -> Any:
+            self.count += 1
+            return write(*arguments)
+
+        monkeypatch.setattr(writer, "_write", counted)
+
+
+def test_offsets_of_many_partitions_are_written_in_few_rounds(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.call("create_topics", {"jobs": TopicSpec(600)})
+    rounds = Rounds(client, monkeypatch)
+    offsets = {("jobs", number): 0 for number in range(600)}
+    changed = client.call("alter_share_offsets", "queue", offsets)
+    assert changed.parts == dict.fromkeys(offsets)
+    assert rounds.count < 100
+    assert len(client.call("share_offsets", "queue").partitions) == 600
+
+
+def test_the_first_fetch_of_many_partitions_writes_few_rounds(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.call("create_topics", {"jobs": TopicSpec(600)})
+    client.call("alter_configs", {QUEUE: [ConfigChange("share.auto.offset.reset", 0, "earliest")]})
+    for number in (0, 599):
+        client.call("produce", {("jobs", number): [batch(b"a")]})
+    member = Member(client.call, "queue", "jobs")
+    member.heartbeat()
+    assert len(member.places) == 600
+    rounds = Rounds(client, monkeypatch)
+    found = member.fetch()
+    assert rounds.count < 200
+    assert sum(len(one.acquired) for one in found.partitions.values()) == 2
+
+
+def test_an_offset_that_cannot_be_written_is_not_set_and_the_others_are(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.call("create_topics", {"jobs": TopicSpec(3)})
+    states = client.core._share_calls._states
+    load = states.load
+
+    def damaged(group: str, partition: Any) -> Any:
+        if partition.number == 1:
+            raise LogError("folder", "damaged")
+        return load(group, partition)
+
+    monkeypatch.setattr(states, "load", damaged)
+    changed = client.call("alter_share_offsets", "queue", {("jobs", number): 0 for number in range(3)})
+    assert changed.parts == {("jobs", 0): None, ("jobs", 1): KafkaStorageError, ("jobs", 2): None}
 
 
 def test_a_topic_with_deleted_share_offsets_is_as_if_nobody_had_read_it(client: Client) -> None:
