@@ -48,7 +48,8 @@ def restore(
 
     ``keep_damaged``: values that are damaged or missing in the backup are told, and left as they are, instead
     of ending it: a broker with ``on_damage="skip"`` reads what lies around them. Raises RestoreTargetError if
-    there is anything at ``data`` but an empty folder, and the other errors of :mod:`dafka.backup.errors`.
+    there is anything at ``data`` but an empty folder, or if it is in ``folder``, whose next backup or pruning
+    would clear it away; and the other errors of :mod:`dafka.backup.errors`.
     """
     data = os.path.abspath(data)
     repository = Repository(folder)
@@ -59,6 +60,9 @@ def restore(
             f"dafka reads layout {LAYOUT}: upgrade dafka to restore it"
         )
     _refuse_used(data)
+    backups = os.path.realpath(folder)
+    if os.path.commonpath((backups, os.path.realpath(data))) == backups:
+        raise RestoreTargetError(f"{data} is in the folder of backups {folder}: name another place")
     work = data + SUFFIX
     try:
         os.makedirs(os.path.dirname(work), exist_ok=True)

@@ -22,6 +22,7 @@ from gevent import monkey
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace
 from dafka.sockets import limits
+from dafka.sockets.hosts import host_octets
 
 log = logging.getLogger(__name__)
 
@@ -110,11 +111,11 @@ def bind(host: str, port: int) -> Any:
 def resolve(host: str | None, port: int, *, passive: bool = False) -> list[tuple[Any, Any]]:
     """The families and addresses of a host, one at least. Raises OSError."""
     flags = sockets.AI_PASSIVE if passive else 0
-    try:  # numeric addresses need no resolver and no thread; as octets they need no IDNA either
-        octets = None if host is None else host.encode("ascii")
+    octets = None if host is None else host_octets(host)
+    try:  # numeric addresses need no resolver and no thread
         found = _getaddrinfo(octets, port, type=sockets.SOCK_STREAM, flags=flags | sockets.AI_NUMERICHOST)
-    except (OSError, UnicodeEncodeError):
-        found = gevent.socket.getaddrinfo(host, port, type=sockets.SOCK_STREAM, flags=flags)
+    except OSError:
+        found = gevent.socket.getaddrinfo(octets, port, type=sockets.SOCK_STREAM, flags=flags)
     return [(family, address) for family, _, _, _, address in found]
 
 

@@ -40,6 +40,18 @@ def test_a_restore_overwrites_nothing(data: str, folder: str, tmp_path: Path, th
     assert not os.path.exists(str(target) + SUFFIX)
 
 
+@pytest.mark.parametrize("place", ["unfinished", "values/restored", "restored"])
+def test_nothing_is_restored_where_the_next_backup_or_pruning_would_clear_it_away(
+    data: str, folder: str, tmp_path: Path, place: str
+) -> None:
+    create(data, folder)
+    (tmp_path / "link").symlink_to(folder)
+    for name in (Path(folder), tmp_path / "link"):
+        with pytest.raises(RestoreTargetError, match="is in the folder of backups"):
+            restore(folder, str(name / place))
+    assert os.listdir(Path(folder) / "unfinished") == []
+
+
 def test_files_that_appear_at_the_target_of_a_restore_stay(
     data: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

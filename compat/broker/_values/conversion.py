@@ -114,7 +114,11 @@ def _timespan(given: datetime.timedelta, depth: int) -> Timespan:
 
 
 def _timestamp(given: datetime.datetime, depth: int) -> Timestamp:
-    return Timestamp(signed(nanoseconds(given.timestamp()), "a Timestamp"))
+    try:
+        seconds = given.timestamp()
+    except ValueError as error:  # local time of the years 1 and 9999
+        raise OverflowError(f"a Timestamp has 64 bits, too few for {given}") from error
+    return Timestamp(signed(nanoseconds(seconds), "a Timestamp"))
 
 
 def _address(given: ipaddress.IPv4Address | ipaddress.IPv6Address, depth: int) -> Address:

@@ -39,7 +39,7 @@ from dafka.broker.interface.errors import LoginRefusedError
 from dafka.broker.remote.limits import RECEIVE_BYTES, RESPONSE_BYTES, in_words
 from dafka.security.sasl.options import ClientSasl
 from dafka.sockets.errors import HandshakeError
-from dafka.sockets.hosts import host_and_port
+from dafka.sockets.hosts import host_and_port, host_octets
 
 log = logging.getLogger(__name__)
 
@@ -356,10 +356,11 @@ def _open(host: str, port: int) -> Any:
 def _addresses(host: str, port: int) -> Any:
     if host.lower() == "localhost":
         return [*_addresses("127.0.0.1", port), *_addresses("::1", port)]
+    octets = host_octets(host)
     try:  # a numeric address needs no lookup, and so no thread that waits for one
-        return sockets.getaddrinfo(host, port, 0, sockets.SOCK_STREAM, 0, sockets.AI_NUMERICHOST)
+        return sockets.getaddrinfo(octets, port, 0, sockets.SOCK_STREAM, 0, sockets.AI_NUMERICHOST)
     except sockets.gaierror:
-        return gevent.socket.getaddrinfo(host, port, 0, sockets.SOCK_STREAM)
+        return gevent.socket.getaddrinfo(octets, port, 0, sockets.SOCK_STREAM)
 
 
 def _response_class(request: Any, version: int) -> Any:

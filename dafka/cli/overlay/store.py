@@ -81,9 +81,13 @@ def _check_count(operation: str, count: int) -> None:
 
 def _value(text: str) -> Value:
     try:
-        return from_json(loads(text.encode("utf-8", "surrogateescape")))
+        parsed = loads(text.encode("utf-8", "surrogateescape"))
     except InvalidValue:
         return text
+    try:
+        return from_json(parsed)  # what is JSON is never a string: a later increment would change nothing
+    except InvalidValue as error:
+        raise click.UsageError(f"{text!r:.200}: {error}") from error
 
 
 def _print_events(store: Store) -> None:

@@ -56,8 +56,11 @@ class PeerInfo(NamedTuple):
 
 
 def parse_address(address: str, retry: float = 0.0) -> NetworkInfo:
-    """``host:port`` or ``[host]:port``. Raises :class:`AddressError`."""
+    """``host:port`` or ``[host]:port``. Raises :class:`AddressError`, TypeError."""
+    if not isinstance(address, str):
+        raise TypeError(f"an address is a str, not {type(address).__name__}: {address!r:.100}")
     host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 0xFFFF or (":" in host and not host.startswith("[")):
+    is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 0xFFFF
+    if not colon or not is_port or (":" in host and not host.startswith("[")):
         raise AddressError(f"{address!r:.200} is not host:port")
     return NetworkInfo(host.strip("[]"), int(port), retry)

@@ -17,6 +17,7 @@ from dafka.overlay.channels.messages import (
 )
 from dafka.overlay.stores.content import Changes
 from dafka.overlay.values import Value
+from dafka.overlay.values.containers import octets_of
 from dafka.overlay.wire import commands
 from dafka.overlay.wire.codes import ErrorCode
 from dafka.overlay.wire.commands import QUERIES, AckClone, AttachWriter, Command, Content, Keepalive
@@ -65,15 +66,15 @@ Output = Publish | Changed | Cleared | Answered | Commit
 def query_topic(name: str) -> bytes:
     """The topic of our masters for questions. libbroker's masters know another topic only, and would not
     understand them."""
-    return name.encode("utf-8", "surrogateescape") + QUERIES
+    return octets_of(name) + QUERIES
 
 
 def master_topic(name: str) -> bytes:
-    return name.encode("utf-8", "surrogateescape") + b"/<$>/data/master"
+    return octets_of(name) + b"/<$>/data/master"
 
 
 def clone_topic(name: str) -> bytes:
-    return name.encode("utf-8", "surrogateescape") + b"/<$>/data/clone"
+    return octets_of(name) + b"/<$>/data/clone"
 
 
 def to_command(sender: EntityId, receiver: EntityId, message: FromProducer | FromConsumer) -> Command:

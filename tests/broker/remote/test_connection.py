@@ -231,9 +231,10 @@ def test_a_refused_connection_is_an_error(fake):
         connect(fake)
 
 
-def test_a_name_without_addresses():
-    with pytest.raises(KafkaConnectionError, match=r"no-such-host\.invalid:9092"):
-        run(lambda: Connection("no-such-host.invalid", 9092, 10.0))
+@pytest.mark.parametrize("name", ["no-such-host.invalid", "no..such", "n" * 70, "ñ" * 70, "\ud800"])
+def test_a_name_without_addresses(name):
+    with pytest.raises(KafkaConnectionError, match=f"{name}:9092"):
+        run(lambda: Connection(name, 9092, 10.0))
 
 
 def test_an_ipv6_address_is_written_in_brackets():

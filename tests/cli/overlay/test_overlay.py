@@ -203,6 +203,10 @@ def test_a_store_is_read_and_changed_wherever_its_master_is(opened: ExitStack) -
     assert store("exists", "pears").returncode == 1
     missing = store("get", "pears")
     assert (missing.returncode, "Traceback" in missing.stderr) == (1, False)
+    for arguments in (("increment", "apples", "9" * 20), ("put", "apples", "1", "--expiry", "1e300")):
+        refused = store(*arguments)
+        assert refused.returncode in (1, 2) and "Error: " in refused.stderr
+        assert "Traceback" not in refused.stderr
     assert master.get("apples") == 5
 
 

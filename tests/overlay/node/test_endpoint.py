@@ -263,10 +263,24 @@ def test_a_closed_endpoint_says_so(make):
             call()
 
 
-@pytest.mark.parametrize("address", ["", "here", "127.0.0.1:", "127.0.0.1:99999", "::1:80", "a:b"])
+@pytest.mark.parametrize(
+    "address",
+    ["", "here", "127.0.0.1:", "127.0.0.1:99999", "::1:80", "a:b", "a:\uff18\uff10", "a:" + "9" * 5000],
+)
 def test_anything_but_an_address_is_refused_by_name(make, address):
     with pytest.raises(AddressError, match="is not host:port"):
         make().peer(address)
+    with pytest.raises(TypeError, match="an address is a str, not NoneType"):
+        make().peer(None)
+
+
+@pytest.mark.parametrize("host", ["a..b", "." * 3, "a" * 70, "ä" * 70, "\ud800", "127.0.0.1\0"])
+def test_a_name_that_no_host_can_have_is_like_one_that_nobody_has(make, host, capfd):
+    endpoint = make(tls="plain")
+    assert endpoint.peer(f"{host}:1", retry=0) is False
+    with pytest.raises(OSError, match="is not an address of this machine"):
+        endpoint.listen(f"{host}:0")
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_an_endpoint_is_used_from_the_hub_too(make):

@@ -28,6 +28,7 @@ from dafka.overlay.stores.master import Action, Master
 from dafka.overlay.stores.outputs import Answered, Changed, Cleared, Commit
 from dafka.overlay.stores.queries import Operation
 from dafka.overlay.values import Value, encode
+from dafka.overlay.values.containers import octets_of
 from dafka.overlay.wire.codes import ErrorCode
 from dafka.overlay.wire.commands import Query
 
@@ -62,7 +63,7 @@ class HostedStore:
         self._requests = count(1)
         self._answers: dict[int, gevent.event.AsyncResult] = {}
         self._subscribers: list[StoreEvents] = []
-        self._topic = EVENTS + name.encode("utf-8", "surrogateescape")
+        self._topic = EVENTS + octets_of(name)
         self._flow = Flow(self._deliver)
         self._later: set[float] = set()  # after how many seconds it goes on with draining
         self._drained = Changes()

@@ -234,9 +234,12 @@ class Store:
 def attach(carrier: Carrier, role: str, name: str, backend: Memory | Disk | None = None) -> Store:
     """Attach a store to the endpoint, on the hub. ``role``: master, clone or proxy; masters have a backend.
 
-    Raises :class:`~dafka.overlay.stores.errors.StoreRefused` and BackendFailure.
+    Raises :class:`~dafka.overlay.stores.errors.StoreRefused` and BackendFailure;
+    :class:`~dafka.overlay.errors.InvalidValue` for a name that is not Unicode, TypeError for none.
     """
     carrier.check()
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a store is a str, not {type(name).__name__}: {name!r:.100}")
     opened: DiskBackend | None = None
     if role == "master":
         carrier.role.check_master(name)
@@ -267,7 +270,10 @@ def _expiry(expiry: Expiry) -> Timespan | None:
     elif isinstance(expiry, timedelta):
         span = Timespan(expiry // timedelta(microseconds=1) * 1000)
     else:
-        span = Timespan(int(expiry * 1e9))
+        try:
+            span = Timespan(int(expiry * 1e9))
+        except (OverflowError, ValueError):  # endless, or NaN
+            span = Timespan(0)
     if not 0 < span < 2**63:
-        raise InvalidValue(f"an expiry is a span of time above 0, not {expiry!r}")
+        raise InvalidValue(f"an expiry is a span of time above 0, of 292 years at most, not {expiry!r:.100}")
     return span

@@ -105,6 +105,9 @@ def test_points_of_time_come_in_utc():
 def test_times_out_of_range_are_refused():
     with pytest.raises(OverflowError, match="64 bits"):
         to_value(datetime.datetime(2300, 1, 1, tzinfo=UTC))
+    for local in (datetime.datetime.min, datetime.datetime.max):
+        with pytest.raises(OverflowError, match="64 bits"):
+            to_value(local)
     with pytest.raises(OverflowError, match="64 bits"):
         to_value(datetime.timedelta(days=200_000))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from datetime import timedelta
 from itertools import count
@@ -123,6 +124,10 @@ def test_a_value_that_stores_do_not_take_is_refused_where_it_enters(stores):
         for write in (
             lambda store=store: store.put("k", object()),
             lambda store=store: store.put("k", 1, expiry=0),
+            lambda store=store: store.put("k", 1, expiry=math.nan),
+            lambda store=store: store.put("k", 1, expiry=math.inf),
+            lambda store=store: store.put("k", 1, expiry=1e300),
+            lambda store=store: store.put("k", 1, expiry=timedelta.max),
             lambda store=store: store.increment("k", "text"),
             lambda store=store: store.append("k", 1),
         ):
@@ -257,6 +262,16 @@ def test_a_second_master_is_refused(endpoints, stores):
         with pytest.raises(StoreRefused) as caught:
             endpoint.attach_master("st")
         assert caught.value.code is ErrorCode.MASTER_EXISTS
+
+
+def test_a_name_that_no_store_can_have_is_refused_where_it_enters(endpoints):
+    one = endpoints[0]
+    for attach in (one.attach_master, one.attach_clone, one.attach_proxy):
+        with pytest.raises(InvalidValue, match="not Unicode"):
+            attach("\ud800")
+        for name in (None, 5, b"octets"):
+            with pytest.raises(TypeError, match="the name of a store is a str"):
+                attach(name)
 
 
 def test_a_closed_store_says_so_and_its_name_is_free(endpoints):
