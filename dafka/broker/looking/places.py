@@ -43,7 +43,8 @@ def parse_place(text: str, zone: tzinfo | None = None) -> Place:
         moment = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))  # Z is new in Python 3.11
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=zone)
-        return Place("time", round(moment.timestamp() * 1000))
+        # Negative ones mean something else to a broker: -1 is the end, -2 the beginning.
+        return Place("time", max(round(moment.timestamp() * 1000), 0))
     except (ValueError, OverflowError, OSError):
         raise ValueError(
             f"{text!r} is not one of earliest, latest, an offset (7), offsets before the end (-7), a time "

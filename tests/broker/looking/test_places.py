@@ -22,6 +22,11 @@ def test_words_numbers_and_times():
     assert place("999999999d") == Place("time", 0)
 
 
+@pytest.mark.parametrize("text", ["1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59.998Z", "0001-01-02"])
+def test_a_time_before_1970_is_1970_because_a_broker_takes_minus_one_for_the_end(text):
+    assert place(text, timezone.utc) == Place("time", 0)
+
+
 @pytest.mark.parametrize(
     "text", ["", "now", "1w", "9" * 19, "9" * 30, "2001-13-01", "0001-01-01T00:00+23:59x", "٣"]
 )
