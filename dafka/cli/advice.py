@@ -22,6 +22,8 @@ def advised(error: Exception) -> str:
     names = getattr(error, "names", None) or (type(error).__name__,)  # of a RefusedError, or of kafka.errors
     advice = [_ADVICE[name] for name in dict.fromkeys(names) if name in _ADVICE]
     text = str(error)
+    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
+        text = f"{error.object!r:.200} is not UTF-8"  # an argument of octets that are not, in most cases
     if not advice:
         return text
     return "\n".join([text, *advice]) if "\n" in text else "; ".join([text.rstrip("."), *advice])

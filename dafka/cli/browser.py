@@ -124,12 +124,15 @@ def console_options(
     login: str | None = None,
     registry: SchemaRegistry | None = None,
 ) -> ConsoleOptions:
-    """The options of a console. Raises click.ClickException if what it needs is not installed."""
+    """The options of a console. Raises click.ClickException if what it needs is not installed, UsageError."""
     try:
         from dafka.console.options import ConsoleOptions
     except ImportError as error:
         raise click.ClickException(f"the console needs {error.name}: pip install 'dafka[console]'") from error
-    return ConsoleOptions(listen, write, tuple(hosts), schema_registry=registry, tls=tls, login=login)
+    try:
+        return ConsoleOptions(listen, write, tuple(hosts), schema_registry=registry, tls=tls, login=login)
+    except ValueError as error:
+        raise click.UsageError(f"the console: {error}") from error
 
 
 def _run(url: str) -> None:

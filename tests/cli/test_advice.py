@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from kafka import errors
 
 from dafka.broker.looking.outcomes import RefusedError
@@ -23,6 +24,12 @@ def test_several_refusals_have_the_advice_once_in_a_line_behind_them():
     names = ["GroupIdNotFoundError", "GroupIdNotFoundError"]
     lines = advice.advised(RefusedError("a: 1\nb: 2", names)).splitlines()
     assert lines[:2] == ["a: 1", "b: 2"] and len(lines) == 3
+
+
+def test_text_that_is_not_utf_8_is_named():
+    with pytest.raises(UnicodeEncodeError) as caught:
+        "or\udcffders".encode()
+    assert advice.advised(caught.value) == r"'or\udcffders' is not UTF-8"
 
 
 def test_others_are_told_as_they_are():

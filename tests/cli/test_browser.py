@@ -50,7 +50,9 @@ def test_a_broker_shows_itself(tmp_path) -> None:
 
 
 def test_an_address_that_cannot_be_is_refused() -> None:
-    assert "listen='8080' is not HOST:PORT" in refused("console", "--listen", "8080").stderr
+    for command in (("console", "--listen", "8080"), ("broker", "--console", "8080")):
+        ended = refused(*command)
+        assert "listen='8080' is not HOST:PORT" in ended.stderr and ended.returncode == 2
 
 
 @pytest.mark.parametrize("kafka", [True, False], ids=["with-kafka", "alone"])

@@ -103,7 +103,7 @@ def describe(names: tuple[str, ...], as_json: bool, cluster: Cluster) -> None:
 @click.option(
     "--from-file",
     "file",
-    type=click.File("r", encoding="utf-8"),
+    type=click.File("r", encoding="utf-8-sig"),
     help="Lines of TOPIC,PARTITION,OFFSET, as --export prints them.",
 )
 @click.option("--execute", is_flag=True, help="Do it. Without, it only shows what would be done.")
@@ -242,11 +242,15 @@ def _read(file: TextIO) -> dict[TopicPartition, int]:
             continue
         try:
             topic, partition, offset = row
-            found[topic, int(partition)] = int(offset)
+            key, to = (topic, int(partition)), int(offset)
         except ValueError:
             raise click.ClickException(
                 f"{file.name}, line {number}: it is not TOPIC,PARTITION,OFFSET"
             ) from None
+        if found.setdefault(key, to) != to:
+            raise click.ClickException(
+                f"{file.name}, line {number}: {topic}-{partition} has another offset in a line above"
+            )
     if not found:
         raise click.ClickException(f"{file.name}: there is no TOPIC,PARTITION,OFFSET in it")
     return found

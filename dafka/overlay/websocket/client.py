@@ -43,6 +43,7 @@ from dafka.sockets.outbox import Queued
 
 log = logging.getLogger(__name__)
 
+_TOO_BIG = 1009  # a message was too large for the other end
 _HEAD = 80  # characters of a message in which its type is looked for
 _ZEEK = (ZeekEvent, LogCreate, LogWrite, IdentifierUpdate, Batch)
 
@@ -118,7 +119,8 @@ class Client:
         Waits while there is no connection, or the server is slow, for ``timeout`` seconds at most: then it
         is not sent, and :class:`~dafka.overlay.node.errors.Overloaded` is raised. Raises
         :class:`~dafka.overlay.errors.InvalidValue` for anything but a value, and at the end what :meth:`get`
-        raises. The server's answer is not waited for, see :attr:`refused`.
+        raises. The server's answer is not waited for, see :attr:`refused`: a message that is too large for it
+        ends the connection, and is there too.
         """
         form: Value = to_value(value) if isinstance(value, _ZEEK) else value
         self._pending.put(octets_of(topic), data_octets(topic, form), timeout)
@@ -227,6 +229,8 @@ class Client:
                 why: Exception = opened.read(self._inbox, self._hear)
             except WebSocketError as error:
                 why = error
+            if isinstance(why, WebSocketError) and why.code == _TOO_BIG:
+                self._refuse(Failure("invalid_data", str(why)))
             opened, self._open = None, None
             self._ready.clear()
             if self._is_closed:

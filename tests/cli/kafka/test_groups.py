@@ -164,6 +164,17 @@ def test_a_file_of_offsets_that_is_not_text_is_named(terminal, tmp_path):
     assert "offsets.csv: it is not TOPIC,PARTITION,OFFSET in UTF-8" in said
 
 
+def test_a_file_of_offsets_names_no_partition_twice_and_may_begin_as_files_of_windows_do(
+    terminal, read, tmp_path
+):
+    path = tmp_path / "offsets.csv"
+    path.write_text(f"{read},0,1\n{read},0,2\n")
+    said = terminal.refused("groups", "reset", read, "--from-file", str(path))
+    assert f"offsets.csv, line 2: {read}-0 has another offset in a line above" in said
+    path.write_bytes(b"\xef\xbb\xbf" + f"{read},0,1\r\n\r\n".encode())
+    assert terminal.run("groups", "reset", read, "--from-file", str(path))
+
+
 def test_a_group_without_a_name_is_not_made(terminal, read):
     said = terminal.misused("groups", "reset", "", "--topic", read, "--to", "earliest", "--execute")
     assert "a group has a name" in said

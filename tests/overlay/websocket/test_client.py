@@ -119,6 +119,17 @@ def test_messages_the_server_refuses_are_kept_and_logged(endpoint, caplog):
     assert "did not take a message" in caplog.text
 
 
+def test_a_message_that_is_too_large_for_the_server_is_told_and_others_go_on(endpoint, caplog):
+    subscriber = endpoint.subscribe("/")
+    with Client(url(endpoint)) as client:
+        client.publish("/", "x" * 2_000_000)
+        until(lambda: client.refused and client.is_connected)
+        assert "exceeds limit" in client.refused[0].context
+        client.publish("/", "behind it")
+        assert subscriber.get(PATIENCE).value == "behind it"
+    assert "did not take a message" in caplog.text
+
+
 def test_a_closed_client_says_so(endpoint):
     client = Client(url(endpoint), "/")
     endpoint.publish("/", 1)
