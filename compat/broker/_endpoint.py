@@ -67,11 +67,11 @@ class Endpoint:
 
         A failed attempt is repeated after ``retry`` seconds, of which the fraction does not count; 0: never.
         """
-        return self._endpoint.peer(_address(addr, port), retry=int(retry))
+        return self._endpoint.peer(_address(addr, port), retry=max(0, int(retry)))
 
     def peer_nosync(self, addr: str, port: int, retry: float = 10.0) -> None:
         """:meth:`peer` without waiting."""
-        self._endpoint.peer_nosync(_address(addr, port), retry=int(retry))
+        self._endpoint.peer_nosync(_address(addr, port), retry=max(0, int(retry)))
 
     def unpeer(self, addr: str, port: int) -> bool:
         """Say goodbye to the peer at an address, and wait for its answer; whether it was one."""

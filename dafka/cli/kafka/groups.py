@@ -231,7 +231,7 @@ def _moved(
 
 
 def _read(file: TextIO) -> dict[TopicPartition, int]:
-    found = {}
+    found: dict[TopicPartition, int] = {}
     try:
         rows = list(csv.reader(file))
     except (UnicodeDecodeError, csv.Error) as error:

@@ -66,6 +66,8 @@ STATUSES = 1024
 """Statuses that wait at their subscriber; older ones are dropped."""
 RETRY_SECONDS = 10.0
 """The interval between attempts to connect to an address, if its user says nothing else."""
+RETRY_MOST_SECONDS = 1_000_000_000
+"""The longest one: some thirty years."""
 STORE_WRITES = 1000
 """Writes to a store that its role was not given yet; further writes wait."""
 STORE_EVENTS = 65_536

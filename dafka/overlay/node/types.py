@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import NamedTuple
 
+from dafka.overlay.node import limits
 from dafka.overlay.node.errors import AddressError
 from dafka.overlay.peering.statuses import NetworkInfo
 from dafka.overlay.values import Value
@@ -25,8 +26,15 @@ class EndpointId(bytes):
 
     @classmethod
     def parse(cls, id: str | bytes) -> EndpointId:
-        """From a UUID's text, or 16 octets. Raises ValueError."""
-        return cls(uuid.UUID(id).bytes) if isinstance(id, str) else cls(id)
+        """From a UUID's text, or 16 octets. Raises ValueError, TypeError."""
+        if isinstance(id, bytes):
+            return cls(id)
+        if not isinstance(id, str):
+            raise TypeError(f"an endpoint's id is a str or bytes, not {type(id).__name__}: {id!r:.100}")
+        try:
+            return cls(uuid.UUID(id).bytes)
+        except ValueError as error:
+            raise ValueError(f"{id!r:.100} is not the id of an endpoint, a UUID") from error
 
     def __str__(self) -> str:
         return str(uuid.UUID(bytes=bytes(self)))
@@ -56,11 +64,13 @@ class PeerInfo(NamedTuple):
 
 
 def parse_address(address: str, retry: float = 0.0) -> NetworkInfo:
-    """``host:port`` or ``[host]:port``. Raises :class:`AddressError`, TypeError."""
+    """``host:port`` or ``[host]:port``. Raises :class:`AddressError`, TypeError, ValueError for ``retry``."""
     if not isinstance(address, str):
         raise TypeError(f"an address is a str, not {type(address).__name__}: {address!r:.100}")
     host, colon, port = address.rpartition(":")
     is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 0xFFFF
     if not colon or not is_port or (":" in host and not host.startswith("[")):
         raise AddressError(f"{address!r:.200} is not host:port")
+    if not 0 <= retry <= limits.RETRY_MOST_SECONDS:
+        raise ValueError(f"retry is 0 to {limits.RETRY_MOST_SECONDS} seconds, not {retry!r:.100}")
     return NetworkInfo(host.strip("[]"), int(port), retry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import select
 import threading
 
@@ -272,6 +273,21 @@ def test_anything_but_an_address_is_refused_by_name(make, address):
         make().peer(address)
     with pytest.raises(TypeError, match="an address is a str, not NoneType"):
         make().peer(None)
+
+
+@pytest.mark.parametrize("retry", [math.nan, math.inf, -1, 1e300])
+def test_an_interval_that_is_none_is_refused(make, retry):
+    with pytest.raises(ValueError, match="retry is 0 to 1000000000 seconds"):
+        make().peer("127.0.0.1:1", retry=retry)
+
+
+def test_an_id_that_is_none_is_refused_by_name(make):
+    endpoint = make()
+    for use in (endpoint.unpeer, endpoint.await_peer, endpoint.ask_links, lambda id: make(id=id)):
+        with pytest.raises(ValueError, match="'somebody' is not the id of an endpoint"):
+            use("somebody")
+        with pytest.raises(TypeError, match="an endpoint's id is a str or bytes, not int"):
+            use(5)
 
 
 @pytest.mark.parametrize("host", ["a..b", "." * 3, "a" * 70, "ä" * 70, "\ud800", "127.0.0.1\0"])
