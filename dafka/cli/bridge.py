@@ -14,7 +14,7 @@ from dafka.cli.options import ended_by_signal, wait_for_signal
 from dafka.cli.overlay.joining import Joining, joining_options
 from dafka.cli.where import login_options
 from dafka.overlay.bridge.bridge import Bridge
-from dafka.overlay.bridge.rules import ToKafka, ToOverlay
+from dafka.overlay.bridge.rules import InvalidRule, ToKafka, ToOverlay
 from dafka.protocol.errors import DafkaError
 
 
@@ -110,6 +110,8 @@ def bridge(
     with ended_by_signal(), joining.endpoint() as endpoint:
         try:
             opened = Bridge(endpoint, bootstrap_server, rules=rules, timeout=timeout, **login, **options)
+        except InvalidRule as error:
+            raise click.UsageError(str(error)) from error
         except KafkaError as error:
             raise click.ClickException(str(error)) from error
         with opened as running:

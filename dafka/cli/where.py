@@ -57,6 +57,16 @@ def login_options(command: Command) -> Command:
         **options: Any,
     ) -> Any:
         sasl = None
+        for option, value, protocols in (
+            ("--ssl-cafile", ssl_cafile, ("SSL", "SASL_SSL")),
+            ("--sasl-username", sasl_username, ("SASL_PLAINTEXT", "SASL_SSL")),
+            ("--sasl-password-file", sasl_password_file, ("SASL_PLAINTEXT", "SASL_SSL")),
+        ):
+            if value is not None and security_protocol not in protocols:
+                meant = " or ".join(protocols)
+                raise click.UsageError(
+                    f"{option} means nothing with {security_protocol}: give --security-protocol {meant}"
+                )
         if security_protocol.startswith("SASL_"):
             if sasl_username is None or sasl_password_file is None:
                 raise click.UsageError(f"{security_protocol} needs --sasl-username and --sasl-password-file")
