@@ -2,7 +2,7 @@
 
 ``[broker]`` is of ``dafka broker``, ``[perf.store]`` of ``dafka perf store``. A key is the name of an option
 with ``_`` or ``-`` between its words. Values have TOML's types; an option that takes several values with
-commas between them takes a list as well. Every mistake is named with its line.
+commas between them takes a list as well. A setting that is wrong is named with its line.
 """
 
 from __future__ import annotations
