@@ -380,7 +380,7 @@ def test_from_apache_kafka_and_back(tmp_path: Path) -> None:
 def test_a_side_with_accounts_is_reached_with_its_properties(tmp_path, monkeypatch):
     monkeypatch.setattr("dafka.broker.running.at", lambda _: None)  # by TCP, as from another process
     monkeypatch.setattr("dafka.broker.running.brokers", lambda: [])
-    monkeypatch.setattr(servers, "CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr(servers, "CONNECT_SECONDS", SECONDS)
     with Broker(listen="PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0") as broker:
         add(broker, "alice", "right")
         address = broker.listeners["SASL_PLAINTEXT"]
@@ -390,11 +390,13 @@ def test_a_side_with_accounts_is_reached_with_its_properties(tmp_path, monkeypat
         config.write_text(login + form.format("right"))
         with servers.opened(address, config=str(config)) as side:
             assert side.cluster_id
+        monkeypatch.setattr(servers, "CONNECT_SECONDS", 3.0)
         config.write_text(login + form.format("wrong"))
         with (
             pytest.raises(MigrationError, match="SaslAuthenticationFailed"),
             servers.opened(address, config=str(config)),
         ):
             pass
+        monkeypatch.setattr(servers, "CONNECT_SECONDS", 0.5)
         with pytest.raises(MigrationError), servers.opened(address):
             pass
