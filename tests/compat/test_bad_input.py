@@ -141,7 +141,7 @@ def their_producer() -> Iterator[Any]:
 
 @pytest.fixture
 def our_producer(broker: Broker) -> Iterator[Any]:
-    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, max_block_ms=50) as producer:
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
         yield producer
 
 

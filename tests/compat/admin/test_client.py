@@ -142,7 +142,7 @@ def test_the_broker_is_a_kafka_of_one_node_without_users_and_acls(admin: KafkaAd
 
 def test_a_broker_that_does_not_answer_is_a_timeout(dafka_broker: TestBroker) -> None:
     servers = dafka_broker.bootstrap_servers
-    with KafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=50) as admin:
+    with KafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=1000) as admin:
         with dafka_broker.hang(), pytest.raises(RequestTimedOutError):
             admin.list_topics()
         assert admin.list_topics() == []
