@@ -7,14 +7,15 @@ from collections.abc import Iterator
 import pytest
 from broker.clients import Client
 from broker.server.client import WireClient
+from ports import LOOPBACK
 
 from dafka import Broker
 
 
 @pytest.fixture
 def broker() -> Iterator[Broker]:
-    """A broker that listens on a free port."""
-    with Broker(listen="127.0.0.1:0") as running:
+    """A broker that listens on a free port, at which nobody looks for another one."""
+    with Broker(listen=f"{LOOPBACK}:0") as running:
         yield running
 
 
