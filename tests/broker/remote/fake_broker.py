@@ -24,6 +24,7 @@ from kafka.protocol.metadata import (
     MetadataResponse,
 )
 from kafka.protocol.producer import ProduceResponse
+from ports import LOOPBACK
 
 HANG, CLOSE = object(), object()
 
@@ -52,7 +53,7 @@ class FakeCluster:
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        return [("127.0.0.1", broker.port) for broker in self.brokers]
+        return [(LOOPBACK, broker.port) for broker in self.brokers]
 
     def __enter__(self) -> FakeCluster:
         return self
@@ -84,7 +85,7 @@ class FakeCluster:
             topics.append(topic_class(error_code=code, name=name, is_internal=False, partitions=partitions))
         brokers = [
             MetadataResponse.MetadataResponseBroker(
-                node_id=one.index, host="127.0.0.1", port=one.port, rack=None
+                node_id=one.index, host=LOOPBACK, port=one.port, rack=None
             )
             for one in self.brokers
         ]
@@ -98,7 +99,7 @@ class FakeCluster:
             error_code=0,
             error_message=None,
             node_id=self.coordinator,
-            host="127.0.0.1",
+            host=LOOPBACK,
             port=self.brokers[self.coordinator].port,
         )
 
@@ -122,7 +123,7 @@ class FakeBroker:
         self._sockets: set[socket.socket] = set()
         self._reserved = socket.socket()  # keeps the port from others while the broker is stopped
         self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._reserved.bind(("127.0.0.1", 0))
+        self._reserved.bind((LOOPBACK, 0))
         self.port: int = self._reserved.getsockname()[1]
         self.restart()
 
@@ -141,7 +142,7 @@ class FakeBroker:
 
     def restart(self) -> None:
         """Open the port, also after ``stop``."""
-        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self._listener = socket.create_server((LOOPBACK, self.port))
         threading.Thread(target=self._accept, daemon=True).start()
 
     def wait_for(self, api_key: int, count: int = 1, timeout: float = 100.0) -> None:

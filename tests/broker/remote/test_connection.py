@@ -23,6 +23,7 @@ from kafka.errors import (
 )
 from kafka.protocol.admin import ListGroupsRequest, ListGroupsResponse
 from kafka.protocol.consumer import HeartbeatRequest, HeartbeatResponse
+from ports import LOOPBACK
 
 from dafka.broker.remote.connection import Connection
 from dafka.broker.remote.limits import RESPONSE_BYTES
@@ -66,7 +67,7 @@ def test_an_answer_that_does_not_come_closes_the_connection(fake):
     fake.brokers[0].answers[HEARTBEAT] = lambda request: HANG
     connection = connect(fake)
     started = time.monotonic()
-    with pytest.raises(RequestTimedOutError, match=f"127.0.0.1:{fake.brokers[0].port} .* within 300 ms"):
+    with pytest.raises(RequestTimedOutError, match=f"{LOOPBACK}:{fake.brokers[0].port} .* within 300 ms"):
         run(lambda: beat(connection, timeout=SOON))
     assert SOON <= time.monotonic() - started < 30
     assert connection.closed
@@ -227,7 +228,7 @@ def test_a_server_other_than_kafka_is_an_error_within_the_timeout(behave):
 
 def test_a_refused_connection_is_an_error(fake):
     fake.brokers[0].stop()
-    with pytest.raises(KafkaConnectionError, match=f"127.0.0.1:{fake.brokers[0].port}.*refused"):
+    with pytest.raises(KafkaConnectionError, match=f"{LOOPBACK}:{fake.brokers[0].port}.*refused"):
         connect(fake)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka.errors import InvalidUpdateVersionError, NetworkExceptionError
+from ports import LOOPBACK
 
 from dafka.broker.embedded.features import SUPPORTED
 from dafka.broker.interface.features import FeatureUpdate, UpgradeType
@@ -30,5 +31,5 @@ def test_a_level_that_cannot_be_had_is_refused_with_the_reason(remote):
 
 def test_a_cluster_that_is_not_there_is_an_error_of_the_change(remote_to, fake):
     fake.brokers[0].stop()
-    nobody = remote_to([("127.0.0.1", fake.brokers[0].port)])
+    nobody = remote_to([(LOOPBACK, fake.brokers[0].port)])
     assert nobody.update_features({NAME: FeatureUpdate(1)}).error is NetworkExceptionError

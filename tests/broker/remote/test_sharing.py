@@ -14,6 +14,7 @@ import forking
 import pytest
 from broker.remote.fake_broker import CLOSE, HANG
 from kafka.errors import KafkaConfigurationError, KafkaTimeoutError
+from ports import LOOPBACK
 from timing import until
 
 from dafka import Broker
@@ -25,7 +26,7 @@ API_VERSIONS = 18
 
 
 def address(cluster) -> str:
-    return f"127.0.0.1:{cluster.brokers[0].port}"
+    return f"{LOOPBACK}:{cluster.brokers[0].port}"
 
 
 def test_an_address_of_no_broker_here_is_connected_to(fake):
@@ -98,7 +99,7 @@ def test_a_broker_that_starts_later_elsewhere_is_found(fake):
 def test_the_next_address_is_tried_when_one_is_down_or_does_not_answer(trio):
     trio.brokers[0].stop()
     trio.brokers[1].answers[API_VERSIONS] = lambda request: HANG
-    servers = [f"127.0.0.1:{broker.port}" for broker in trio.brokers]
+    servers = [f"{LOOPBACK}:{broker.port}" for broker in trio.brokers]
     started = time.monotonic()
     connection = connect(servers, 60)
     assert time.monotonic() - started < 50
@@ -109,7 +110,7 @@ def test_the_next_address_is_tried_when_one_is_down_or_does_not_answer(trio):
 def test_a_server_other_than_kafka_is_a_timeout_that_says_what_was_wrong(fake, answer):
     fake.brokers[0].answers[API_VERSIONS] = lambda request: answer
     started = time.monotonic()
-    with pytest.raises(KafkaTimeoutError, match=f"over TCP: .*127.0.0.1:{fake.brokers[0].port}"):
+    with pytest.raises(KafkaTimeoutError, match=f"over TCP: .*{LOOPBACK}:{fake.brokers[0].port}"):
         connect(address(fake), 0.5)
     assert 0.5 <= time.monotonic() - started < 30
     assert fake.brokers[0].connections < 10  # with pauses in between
