@@ -156,8 +156,7 @@ def test_a_peer_learns_of_an_endpoint_that_was_let_go_of(pair: Pair, new_endpoin
     assert len(statuses.get(2)) == 2
     gone = weakref.ref(third)
     del third
-    gc.collect()
-    assert gone() is None
+    until(lambda: gc.collect() is not None and gone() is None)  # the hub may be in a last call of it
     assert statuses.get(100.0).code() == broker.SC.PeerLost
 
 

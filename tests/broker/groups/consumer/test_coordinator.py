@@ -218,8 +218,11 @@ def test_expressions_no_member_has_any_more_are_forgotten(topic):
         epoch = answer.member_epoch
     del asked
 
-    gc.collect()
-    assert [one() is not None for one in gone] == [False, False, True]
+    def left() -> list[bool]:
+        gc.collect()
+        return [one() is not None for one in gone]
+
+    until(lambda: left() == [False, False, True])  # the hub may be in a last call with one of them
 
 
 def test_an_expression_finds_only_what_its_member_may_see(topic):
