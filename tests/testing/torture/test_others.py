@@ -65,12 +65,11 @@ def test_a_visitor_makes_the_group_rebalance_and_is_gone(kind):
         before = joins()
         one.commit()
         wait_until(lambda: one.poll(20) or joins() > before)
-        wait_until(
-            lambda: (
-                one.poll(20) == {}
-                and broker.group_state("g") == "Stable"
-                and VISITOR not in [member.client_id for member in broker.members("g")]
-            )
-        )
-        assert len(broker.members("g")[0].partitions) == 1
+
+        def alone():
+            polled, members = one.poll(20), broker.members("g")
+            owned = [len(member.partitions) for member in members if member.client_id != VISITOR]
+            return polled == {} and owned == [1] and len(members) == 1
+
+        wait_until(lambda: alone() and broker.group_state("g") == "Stable")
         one.close()
