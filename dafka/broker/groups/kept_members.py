@@ -9,8 +9,8 @@ after a crash. A group that is written in pieces has its own row again when they
 
 Clients in the broker's own process end with it: their members are not kept (``client_host`` is empty).
 
-A group of the classic protocol is written when its members have their assignments, as in Kafka. A newer group
-that was written in the middle of a change gets a new target (``restoring``).
+A group of the classic protocol is written when its members have their assignments, as in Kafka. Of a newer
+group the target of each member is kept, too, so that it goes on towards that (``restoring``).
 
 A folder in which there are no members, or those of an older time, is as good: members join again, or are
 removed when their sessions end.

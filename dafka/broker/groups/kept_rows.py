@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -74,6 +74,15 @@ TEXTS = shapes.list_of(shapes.text)
 def is_partitions(value: Any) -> bool:
     """Whether this can be the row of partitions by topic."""
     return _is_by_topic(value, shapes.list_of(shapes.natural))
+
+
+optional_partitions = shapes.either(is_partitions, shapes.nothing)
+
+
+def with_target(parts: Sequence[shapes.Check], last: shapes.Check) -> shapes.Check:
+    """Whether a row has these parts, and the last one, which is about targets; or is of before these were
+    kept, and does not have it."""
+    return shapes.either(shapes.row_of(*parts, last), shapes.row_of(*parts))
 
 
 def is_since(value: Any) -> bool:

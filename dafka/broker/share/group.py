@@ -37,7 +37,7 @@ class ShareGroupMember(ModernMember):
 
     told: Assignment = NOTHING
 
-    def saved(self) -> SavedMember:
+    def saved(self, target: Assignment | None) -> SavedMember:
         return SavedMember(
             self.member_id,
             self.epoch,
@@ -47,6 +47,7 @@ class ShareGroupMember(ModernMember):
             self.client_host,
             self.topics,
             self.told,
+            None if target is self.told else target,
         )
 
 
@@ -105,7 +106,7 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
         if self.topics_changed() or changed:
             self.raise_epoch()
         if self.is_target_due(now) and self._weight() <= ASSIGNED_AT_ONCE:
-            self.install(self.epoch, assign(self.spec()), now)
+            self.install(self.epoch, self.draft().target(assign), now)
         self.touch(now, member, session)
 
     def _weight(self) -> int:
@@ -147,7 +148,7 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
     # -- over a restart -------------------------------------------------------------------------------
 
     def saved_whole(self) -> SavedGroup:
-        return SavedGroup(len(self.members))
+        return SavedGroup(len(self.members), self.assignment_epoch)
 
     def restoring(
         self, now: float, session: float, whole: SavedGroup, members: Sequence[SavedMember]
@@ -161,18 +162,18 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
             self.add(member)
             with suppress(InvalidRequestError):  # too many topics: it goes on with what it has
                 self.subscribe(member, saved.topics)
-            self.target[member.member_id] = member.told
+            self.target[member.member_id] = member.told if saved.target is None else saved.target
             self.touch(now, member, session)
             yield
         known = self.partitions().items()
         partitions = {(topic, number) for topic, count in known for number in range(count)}
-        told = {
+        read = {
             (topic, number)
-            for member in self.members.values()
-            for topic, numbers in member.told.items()
+            for target in self.target.values()
+            for topic, numbers in target.items()
             for number in numbers
         }
-        self.begin_again(whole.members, told == partitions)
+        self.begin_again(whole.members, whole.assignment_epoch, read == partitions)
 
     # -- describing -----------------------------------------------------------------------------------
 

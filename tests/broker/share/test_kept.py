@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 from broker.groups.modern.known_topics import FakeTopics
+from broker.groups.modern.world import standing
 from broker.groups.restarts import HOST, Disk
 from kafka.errors import FencedMemberEpochError, UnknownMemberIdError
 
@@ -29,15 +30,19 @@ def test_a_member_is_read_as_it_was():
     for member in (
         SavedMember("x", 5, 4, "r", "c", "/h", frozenset({"t"}), told),
         SavedMember("x", 5, 4, None, "c", "/h", frozenset(), {}),
+        SavedMember("x", 5, 4, None, "c", "/h", frozenset({"t"}), told, {UUID(int=1): frozenset({2})}),
     ):
         row = json.loads(json.dumps(FORMAT.member(member)))
         assert FORMAT.is_member(row) and not FORMAT.is_member([*row, 1])
         assert FORMAT.read_member(row) == member
+        former = row[:-1]  # of before targets were kept
+        assert FORMAT.is_member(former) and FORMAT.read_member(former) == member._replace(target=None)
 
 
 def test_a_group_is_read_as_it_was():
-    row = FORMAT.whole(SavedGroup(2))
-    assert FORMAT.is_whole(row) and FORMAT.read_whole(row) == SavedGroup(2)
+    row = FORMAT.whole(SavedGroup(2, 7))
+    assert FORMAT.is_whole(row) and FORMAT.read_whole(row) == SavedGroup(2, 7)
+    assert FORMAT.is_whole(row[:1]) and FORMAT.read_whole(row[:1]) == SavedGroup(2, None)
     assert not FORMAT.is_whole([-1])
 
 
@@ -56,13 +61,18 @@ class History:
     def empty(self, epoch: int) -> ShareGroup:
         return ShareGroup(self.now, self.topics, lambda group, name: None, epoch)
 
-    def begin_again(self) -> None:
+    def begin_again(self, same: bool = False) -> None:
+        """A new process begins; ``same``: with all that the one before had done."""
+
         def made(kind: GroupType, whole: Any, members: Any) -> ShareGroup:
-            group = self.empty(0)
+            group = self.empty(epoch)
             deque(group.restoring(self.now, SESSION, whole, members), 0)
             return group
 
-        self.group = self.disk.again(made) or self.empty(self.group.epoch)
+        before, epoch = self.group, self.group.epoch if same else 0
+        self.group = self.disk.again(made) or self.empty(before.epoch)
+        if same and before.members and before._version == self.topics.version:
+            assert standing(self.group) == standing(before)
 
     def beat(self, name: str, leave: bool = False, crash: str = "") -> None:
         """A heartbeat; the broker may crash ``"before"`` its write is on the disk, or ``"after"`` that."""
@@ -82,7 +92,7 @@ class History:
         if crash:
             if crash == "before":
                 self.disk.rows = rows
-            self.begin_again()
+            self.begin_again(same=crash == "after")
         elif leave:
             del self.members[name]
         elif answer is None:

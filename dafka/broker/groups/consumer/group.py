@@ -263,11 +263,18 @@ class ConsumerGroup(PartitionGroup[Member]):
         self.wake_at = min(self.wake_at, member.deadline)
         self.mark(member)
 
-    def give(self, member: Member, assigned: Assignment, revoking: Assignment = NOTHING) -> None:
-        """Note what a member has that was taken over, as far as nobody else has it."""
+    def give(
+        self,
+        member: Member,
+        assigned: Assignment,
+        revoking: Assignment = NOTHING,
+        target: Assignment | None = None,
+    ) -> None:
+        """Note what a member has that was taken over, as far as nobody else has it, and its target; None:
+        what it has."""
         member.assigned, member.revoking = self._taken(assigned), self._taken(revoking)
         member.take(member.assigned)
-        self.target[member.member_id] = member.assigned
+        self.target[member.member_id] = member.assigned if target is None else target
 
     @property
     def only_classic(self) -> bool:
@@ -299,7 +306,7 @@ class ConsumerGroup(PartitionGroup[Member]):
     # -- over a restart: see dafka.broker.groups.consumer.restoring -----------------------------------
 
     def saved_whole(self) -> SavedGroup:
-        return SavedGroup(len(self.members), self.resolved)
+        return SavedGroup(len(self.members), self.resolved, self.assignment_epoch)
 
     def _taken(self, partitions: Assignment) -> Assignment:
         """The free ones of these partitions, which are taken from now on."""
@@ -357,7 +364,7 @@ class ConsumerGroup(PartitionGroup[Member]):
     def assign_if_small(self, now: float) -> None:
         """Compute the target, if it is due and few members and partitions are concerned."""
         if self.is_target_due(now) and not self.is_large:
-            self.install(self.epoch, self.assignor(self.spec()), now)
+            self.install(self.epoch, self.draft().target(self.assignor), now)
 
     @property
     def is_large(self) -> bool:
@@ -408,10 +415,11 @@ class ConsumerGroup(PartitionGroup[Member]):
         fresh = self._owned.take(move.missing)
         member.lacks = size(fresh) < size(move.missing)
         member.advance(self.assignment_epoch)
-        if move.whole is not None and not member.lacks:
-            member.assigned, member.since = move.whole
+        # When it has all of its target that is the same object, so that both are kept as one.
+        member.assigned = both(move.kept, fresh) if member.lacks else position.target
+        if move.whole_since is not None and not member.lacks:
+            member.since = move.whole_since
         else:
-            member.assigned = both(move.kept, fresh)
             member.take(fresh)
 
     # -- offsets --------------------------------------------------------------------------------

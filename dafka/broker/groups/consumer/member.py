@@ -51,7 +51,7 @@ class Member(ModernMember):
         member.rebalance_timeout, member.classic = saved.rebalance_timeout, saved.classic
         return member
 
-    def saved(self) -> SavedMember:
+    def saved(self, target: Assignment | None) -> SavedMember:
         return SavedMember(
             self.member_id,
             self.epoch,
@@ -68,6 +68,7 @@ class Member(ModernMember):
             self.revoking,
             self.since,
             self.classic,
+            None if target is self.assigned else target,
         )
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
-from dafka.broker.groups.modern.assignment import NOTHING, Assignment, both, compared
+from dafka.broker.groups.modern.assignment import NOTHING, Assignment, compared
 from dafka.broker.groups.since import Since, lost, taken
 from dafka.broker.interface.consumer_groups import Partitions
 
@@ -40,8 +40,8 @@ class Move(NamedTuple):
     """The move of a member that has said what it owns (``owned``, None: as before).
 
     ``waits``: it still has what it is to give up, and stays where it is. ``has_given_up``: nothing of
-    ``given_up`` is its own any more. ``since`` is without what it has given up. ``whole`` is what it has, and
-    since when, if all of ``missing`` is free; None if that has not been computed.
+    ``given_up`` is its own any more. ``since`` is without what it has given up. ``whole_since`` is
+    since when it has all of its target, if all of ``missing`` is free; None if that has not been computed.
     """
 
     position: Position
@@ -52,7 +52,7 @@ class Move(NamedTuple):
     missing: Assignment = NOTHING
     has_given_up: bool = False
     since: Since[UUID] = _NEVER
-    whole: tuple[Assignment, Since[UUID]] | None = None
+    whole_since: Since[UUID] | None = None
 
 
 def move_of(position: Position, owned: Partitions | None, is_ahead: bool = False) -> Move:
@@ -68,7 +68,7 @@ def move_of(position: Position, owned: Partitions | None, is_ahead: bool = False
         since = lost(since, given_up)
     whole = None
     if is_ahead and has_given_up:
-        whole = both(kept, missing), taken(since, missing, epoch) if missing else since
+        whole = taken(since, missing, epoch) if missing else since
     return Move(position, owned, False, kept, given_up, missing, has_given_up, since, whole)
 
 

@@ -10,6 +10,7 @@ from kafka.errors import InvalidRequestError
 from dafka.broker.groups.consumer.group import ConsumerGroup
 from dafka.broker.groups.consumer.kept import SavedGroup, SavedMember
 from dafka.broker.groups.consumer.member import Member
+from dafka.broker.groups.consumer.owned import Owned
 from dafka.broker.groups.modern.assignment import size
 
 
@@ -22,15 +23,17 @@ def restoring(
         member = Member.restored(saved)
         with suppress(InvalidRequestError):  # too many topics: it goes on with what it has
             group.adopt(member)
-        group.give(member, saved.assigned, saved.revoking)
+        group.give(member, saved.assigned, saved.revoking, saved.target)
         member.since = saved.since
+        member.lacks = member.epoch == whole.assignment_epoch and saved.target is not None
         if member.revoking and member.classic is None:
             member.revoke_by = now + member.rebalance_timeout
         group.touch(now, member, session if member.classic is None else member.classic.session_timeout)
         group.wake_at = min(group.wake_at, member.deadline)
         yield
-    # Everything has an owner, and nobody has what is not to be read any more.
-    partitions = group.partitions()
-    assigned = [member.assigned for member in group.members.values()]
-    known = all(topic in partitions for one in assigned for topic in one)
-    group.begin_again(whole.members, known and sum(map(size, assigned)) == sum(partitions.values()))
+    # Everything is somebody's, and nobody is to read what is not to be read any more.
+    partitions, owned = group.partitions(), Owned()
+    targets = [group.target_of(member) for member in group.members.values()]
+    known = all(topic in partitions for one in targets for topic in one)
+    count = sum(size(owned.take(one)) for one in targets)
+    group.begin_again(whole.members, whole.assignment_epoch, known and count == sum(partitions.values()))

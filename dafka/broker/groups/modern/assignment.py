@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 Assignment = Mapping[UUID, frozenset[int]]
@@ -13,6 +13,8 @@ Target = dict[str, Assignment]
 """The target of each member of a group, by member id."""
 
 NOTHING: Assignment = {}
+
+S = TypeVar("S")  # the share of a member
 
 
 class Subscriber(NamedTuple):
@@ -46,6 +48,17 @@ Assignor = Callable[[Spec], Target]
 def size(assignment: Assignment) -> int:
     """The number of partitions."""
     return sum(map(len, assignment.values()))
+
+
+def same_where_equal(before: Mapping[str, S], target: Mapping[str, S]) -> dict[str, S]:
+    """The target with the share of each member that has not changed as the same object as before, so that
+    nobody has to compare them again."""
+    found = dict(target)
+    for name, share in target.items():
+        had = before.get(name)
+        if had is not None and had == share:
+            found[name] = had
+    return found
 
 
 def without_nothing(assignment: Mapping[UUID, frozenset[int]]) -> Assignment:

@@ -28,7 +28,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from math import inf
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from kafka.errors import (
@@ -84,8 +84,8 @@ class ModernMember(ABC):
             self.previous_epoch, self.epoch = self.epoch, epoch
 
     @abstractmethod
-    def saved(self) -> Saved:
-        """The state of the member to keep over a restart."""
+    def saved(self, target: Any) -> Saved:
+        """The state of the member to keep over a restart; ``target`` is the group's for it, None without."""
 
 
 M = TypeVar("M", bound=ModernMember)
@@ -179,7 +179,9 @@ class ModernGroup(ABC, Generic[M, S]):
     def saved_member(self, member_id: str) -> Saved | None:
         """The state of a member to keep; None for one in the broker's own process."""
         member = self.members.get(member_id)
-        return None if member is None or not member.client_host else member.saved()
+        if member is None or not member.client_host:
+            return None
+        return member.saved(self.target.get(member_id))
 
     @abstractmethod
     def saved_whole(self) -> Saved:
@@ -189,16 +191,20 @@ class ModernGroup(ABC, Generic[M, S]):
         """Something that is kept of this member may have changed."""
         self._unsaved.add(member.member_id)
 
-    def begin_again(self, count: int, is_settled: bool) -> None:
-        """All members are here of which something was kept, of ``count`` that there were.
+    def begin_again(self, count: int, assignment_epoch: int | None, is_whole: bool) -> None:
+        """All members are here of which something was kept, of ``count`` that there were, with their targets.
 
-        Unless the group was settled, and nobody is away, it gets a new target. Members go on with what they
-        have.
+        The group is on its way to the target of ``assignment_epoch``, as it was. It gets another one if
+        members are missing, or the target is not ``is_whole``: topics have changed, and no heartbeat has
+        come since. None: targets were not kept, and are what members have; then another one is needed
+        unless all were at rest.
         """
-        self.epoch = max([self.epoch, *(member.epoch for member in self.members.values())])
-        self.assignment_epoch = self.epoch
-        at_rest = all(map(self.is_reconciled, self.members.values()))
-        if self.members and not (is_settled and at_rest and count == len(self.members)):
+        epochs = [member.epoch for member in self.members.values()]
+        self.assignment_epoch = max([self.epoch if assignment_epoch is None else assignment_epoch, *epochs])
+        self.epoch = max(self.epoch, self.assignment_epoch)
+        if assignment_epoch is None:
+            is_whole = is_whole and all(map(self.is_reconciled, self.members.values()))
+        if self.members and not self.needs_target and not (is_whole and count == len(self.members)):
             self.raise_epoch()
 
     # -- offsets --------------------------------------------------------------------------------
@@ -402,5 +408,9 @@ class ModernGroup(ABC, Generic[M, S]):
         the next target.
         """
         if epoch > self.assignment_epoch:
+            before = self.target
             self.assignment_epoch, self._assigned_at = epoch, now
             self.target = {name: share for name, share in target.items() if name in self.members}
+            self._unsaved.update(
+                name for name in self.members if before.get(name) is not self.target.get(name)
+            )

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from dafka.broker.groups.modern.assignment import NOTHING, Assignment, Assignor, Spec, Subscriber, Target
+from dafka.broker.groups.modern.assignment import (
+    NOTHING,
+    Assignment,
+    Assignor,
+    Spec,
+    Subscriber,
+    Target,
+    same_where_equal,
+)
 from dafka.broker.groups.modern.group import M, ModernGroup
 from dafka.broker.topics.topic import KnownTopic
 
@@ -36,7 +44,8 @@ class Draft(NamedTuple):
 
     def target(self, assignor: Assignor) -> Target:
         """The target of each member."""
-        return assignor(self.spec())
+        before = {member_id: target for member_id, _, _, target in self.members}
+        return same_where_equal(before, assignor(self.spec()))
 
 
 class PartitionGroup(ModernGroup[M, Assignment]):

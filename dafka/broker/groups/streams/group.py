@@ -257,15 +257,15 @@ class StreamsGroup(ModernGroup[Member, Roles]):
     # -- over a restart: see dafka.broker.groups.streams.restoring ------------------------------------
 
     def saved_whole(self) -> SavedGroup:
-        return SavedGroup(len(self.members), self._standbys)
+        return SavedGroup(len(self.members), self._standbys, self.assignment_epoch)
 
-    def adopt(self, member: Member, assigned: Roles, revoking: Roles) -> None:
-        """Take over a member from before a restart, with those of its tasks that nobody else has."""
+    def adopt(self, member: Member, assigned: Roles, revoking: Roles, target: Roles | None) -> None:
+        """Take over a member with those of its tasks that nobody else has; no target: they are that."""
         self.subscribe(member, self._required)
         self.add(member)
         member.assigned = self._taken(member, assigned)
         member.revoking = self._taken(member, revoking)
-        self.target[member.member_id] = member.assigned
+        self.target[member.member_id] = member.assigned if target is None else target
 
     def _taken(self, member: Member, tasks: Roles) -> Roles:
         free = self._owned.free(member.process_id, tasks)
@@ -273,7 +273,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         return free
 
     def look_again(self, standbys: int | None) -> bool:
-        """Look at the topics after a restart; whether each task is run by somebody, and nothing else.
+        """Look at the topics after a restart; whether somebody is to run each task, and nothing else.
 
         ``standbys`` is how many copies of each task members were given.
         """
@@ -283,7 +283,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         except BrokerResponseError:
             self.configured = None  # the next heartbeat is told why
         self._was_ready = self.is_ready
-        run = {task for one in self.members.values() for task in each(one.assigned.active)}
+        run = {task for target in self.target.values() for task in each(target.active)}
         return run == set(each({name: range(count) for name, count in self.spec().tasks.items()}))
 
     # -- targets --------------------------------------------------------------------------------
@@ -375,8 +375,8 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         self._give_up(member, given_up)
         fresh = self._owned.free(member.process_id, minus(target, kept))
         self._owned.take(member.process_id, fresh)
-        member.assigned = joined(kept, fresh)
-        member.lacks = size(member.assigned) < size(target)
+        member.lacks = size(kept) + size(fresh) < size(target)
+        member.assigned = joined(kept, fresh) if member.lacks else target  # one object is kept once
         member.advance(self.assignment_epoch)
         member.take(fresh)
 

@@ -15,18 +15,23 @@ from dafka.broker.groups.kept_rows import (
     optional_text,
     seconds_of,
     seconds_row,
+    with_target,
 )
 from dafka.broker.groups.since import Since, is_part, part_of, part_row
-from dafka.broker.groups.streams.tasks import Roles, Share, size
+from dafka.broker.groups.streams.tasks import NOTHING, Roles, Share, size
 from dafka.broker.interface.streams_groups import Endpoint
 from dafka.log import shapes
 
 
 class SavedGroup(NamedTuple):
-    """``members`` is how many there were, those that are not kept included."""
+    """``members`` is how many there were, those that are not kept included.
+
+    ``assignment_epoch`` is that of their targets; None in rows of before these were kept.
+    """
 
     members: int
     standbys: int | None
+    assignment_epoch: int | None = None
 
 
 class SavedMember(NamedTuple):
@@ -46,6 +51,8 @@ class SavedMember(NamedTuple):
     assigned: Roles
     revoking: Roles
     since: Since[str]
+    target: Roles | None = None
+    """None: what is assigned."""
 
 
 def _roles_row(roles: Roles) -> Row:
@@ -68,11 +75,12 @@ def _member_row(one: SavedMember) -> Row:
         _roles_row(one.assigned),
         _roles_row(one.revoking),
         {name: part_row(epochs) for name, epochs in one.since.items()},
+        None if one.target is None else _roles_row(one.target),
     ]
 
 
 def _read_member(row: Row) -> SavedMember:
-    endpoint, tags, rebalance, assigned, revoking, since = row[8:]
+    endpoint, tags, rebalance, assigned, revoking, since, *target = row[8:]
     return SavedMember._make(
         (
             *row[:8],
@@ -82,6 +90,7 @@ def _read_member(row: Row) -> SavedMember:
             _roles_of(assigned),
             _roles_of(revoking),
             {name: part_of(epochs) for name, epochs in since.items()},
+            _roles_of(target[0]) if target and target[0] is not None else None,
         )
     )
 
@@ -89,27 +98,30 @@ def _read_member(row: Row) -> SavedMember:
 _SHARE = shapes.mapping_of(shapes.list_of(shapes.natural))
 _ROLES: Any = shapes.row_of(*(_SHARE for _ in Roles._fields))
 
+_WHOLE = (shapes.natural, shapes.either(shapes.natural, shapes.nothing))
+_MEMBER = (
+    shapes.text,
+    shapes.number,
+    shapes.number,
+    optional_text,
+    shapes.text,
+    shapes.text,
+    shapes.number,
+    shapes.text,
+    shapes.either(shapes.row_of(shapes.text, shapes.natural), shapes.nothing),
+    shapes.mapping_of(shapes.text),
+    optional_seconds,
+    _ROLES,
+    _ROLES,
+    shapes.mapping_of(is_part),
+)
+
 FORMAT = Format(
     list,
     _member_row,
-    shapes.row_of(shapes.natural, shapes.either(shapes.natural, shapes.nothing)),
-    shapes.row_of(
-        shapes.text,
-        shapes.number,
-        shapes.number,
-        optional_text,
-        shapes.text,
-        shapes.text,
-        shapes.number,
-        shapes.text,
-        shapes.either(shapes.row_of(shapes.text, shapes.natural), shapes.nothing),
-        shapes.mapping_of(shapes.text),
-        optional_seconds,
-        _ROLES,
-        _ROLES,
-        shapes.mapping_of(is_part),
-    ),
+    with_target(_WHOLE, shapes.natural),
+    with_target(_MEMBER, shapes.either(_ROLES, shapes.nothing)),
     lambda row: SavedGroup(*row),
     _read_member,
-    lambda one: size(one.assigned) + size(one.revoking),
+    lambda one: size(one.assigned) + size(one.revoking) + size(one.target or NOTHING),
 )

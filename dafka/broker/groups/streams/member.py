@@ -44,7 +44,7 @@ class Member(ModernMember):
         member.rebalance_timeout = saved.rebalance_timeout
         return member
 
-    def saved(self) -> SavedMember:
+    def saved(self, target: Roles | None) -> SavedMember:
         return SavedMember(
             self.member_id,
             self.epoch,
@@ -60,6 +60,7 @@ class Member(ModernMember):
             self.assigned,
             self.revoking,
             self.since,
+            None if target is self.assigned else target,
         )
 
     def may_have_missed(self, owned: Roles | None) -> bool:

@@ -18,11 +18,12 @@ def restoring(
         return  # it was not kept: members join again, and bring it
     for saved in members:
         member = Member.restored(saved)
-        group.adopt(member, saved.assigned, saved.revoking)
+        group.adopt(member, saved.assigned, saved.revoking, saved.target)
         member.since = saved.since
+        member.lacks = member.epoch == whole.assignment_epoch and saved.target is not None
         if member.revoking != NOTHING:
             member.revoke_by = now + member.rebalance_timeout
         group.touch(now, member, session)
         group.wake_at = min(group.wake_at, member.deadline)
         yield
-    group.begin_again(whole.members, group.look_again(whole.standbys))
+    group.begin_again(whole.members, whole.assignment_epoch, group.look_again(whole.standbys))

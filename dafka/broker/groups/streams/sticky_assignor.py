@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
+from dafka.broker.groups.modern.assignment import same_where_equal
 from dafka.broker.groups.streams.tasks import NONE, Roles, Share, TaskId, each
 
 
@@ -52,7 +53,7 @@ def assign_sticky(spec: Spec) -> Target:
     """The target of each member."""
     if not spec.members:
         return {}
-    return _Assignment(spec).run()
+    return same_where_equal({one.member_id: one.target for one in spec.members}, _Assignment(spec).run())
 
 
 class _Process:

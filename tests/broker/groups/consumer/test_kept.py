@@ -21,7 +21,7 @@ MEMBER = SavedMember(
 
 def read_again(member):
     row = json.loads(json.dumps(FORMAT.member(member)))
-    assert FORMAT.is_member(row) and not FORMAT.is_member(row[:-1])
+    assert FORMAT.is_member(row) and not FORMAT.is_member(row[:-2])
     return FORMAT.read_member(row)
 
 
@@ -29,6 +29,8 @@ def test_a_member_is_read_as_it_was():
     assert read_again(MEMBER) == MEMBER
     bare = MEMBER._replace(instance_id=None, regex=None, rebalance_timeout=inf, assigned={}, since={})
     assert read_again(bare) == bare
+    moving = MEMBER._replace(target={T: frozenset({0})})
+    assert read_again(moving) == moving
 
 
 def test_so_is_one_with_the_classic_protocol():
@@ -37,6 +39,12 @@ def test_so_is_one_with_the_classic_protocol():
 
 
 def test_a_group_is_read_as_it_was():
-    group = SavedGroup(2, {"u.*": frozenset({"u"}), "v": frozenset()})
+    group = SavedGroup(2, {"u.*": frozenset({"u"}), "v": frozenset()}, 7)
     row = json.loads(json.dumps(FORMAT.whole(group)))
     assert FORMAT.is_whole(row) and FORMAT.read_whole(row) == group
+
+
+def test_rows_of_before_targets_were_kept_can_be_read():
+    member, whole = FORMAT.member(MEMBER)[:-1], FORMAT.whole(SavedGroup(2, {}, 7))[:-1]
+    assert FORMAT.is_member(member) and FORMAT.read_member(member) == MEMBER
+    assert FORMAT.is_whole(whole) and FORMAT.read_whole(whole) == SavedGroup(2, {}, None)

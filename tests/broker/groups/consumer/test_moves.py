@@ -29,10 +29,10 @@ def test_partitions_outside_of_the_target_are_given_up_first():
     position = Position({A: FIRST}, NOTHING, {A: {1: FIRST}}, {A: frozenset({1}), B: FIRST}, 2)
     move = move_of(position, {A: FIRST}, is_ahead=True)
     assert (move.kept, move.given_up, move.has_given_up) == ({A: {1}}, {A: {0}}, False)
-    assert move.since == {A: {1: FIRST}} and move.whole is None
+    assert move.since == {A: {1: FIRST}} and move.whole_since is None
     move = move_of(position, {A: frozenset({1})}, is_ahead=True)
     assert move.has_given_up and move.since == {A: {1: {1}}}
-    assert move.whole == ({A: {1}, B: FIRST}, {A: {1: {1}}, B: {2: FIRST}})
+    assert move.whole_since == {A: {1: {1}}, B: {2: FIRST}}
 
 
 class Scene:

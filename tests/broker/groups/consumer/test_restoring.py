@@ -19,7 +19,7 @@ def topics():
     return FakeTopics(t=4)
 
 
-def member(topics, name, *numbers, epoch=5, revoking=()):
+def member(topics, name, *numbers, epoch=5, revoking=(), target=None):
     topic = topics.known["t"].topic_id
     return MEMBER._replace(
         member_id=name,
@@ -31,12 +31,14 @@ def member(topics, name, *numbers, epoch=5, revoking=()):
         assigned={topic: frozenset(numbers)} if numbers else {},
         revoking={topic: frozenset(revoking)} if revoking else {},
         since={},
+        target=None if target is None else {topic: frozenset(target)},
     )
 
 
-def restored(topics, *members, count=None):
+def restored(topics, *members, count=None, assignment_epoch=None):
+    """A group of epoch 5; without an assignment epoch, of a folder of before targets were kept."""
     group = ConsumerGroup(0.0, topics, 5)
-    whole = SavedGroup(len(members) if count is None else count, {})
+    whole = SavedGroup(len(members) if count is None else count, {}, assignment_epoch)
     deque(restoring(0.0, group, 10.0, whole, members), 0)
     return group
 
@@ -49,8 +51,40 @@ def test_a_settled_group_is_as_it_was(topics):
     assert list(group.members) == ["x"]
 
 
+def test_one_that_was_on_its_way_goes_on(topics):
+    x = member(topics, "x", 0, 1, revoking=(2, 3), epoch=4)
+    y = member(topics, "y", target=(2, 3))
+    group = restored(topics, x, y, assignment_epoch=5)
+    assert (group.state_name, group.epoch, group.assignment_epoch) == ("Reconciling", 5, 5)
+    assert group.members["y"].lacks
+    topic = topics.known["t"].topic_id
+    left = group.heartbeat(1.0, ConsumerHeartbeat("x", 4, owned={topic: [0, 1]}), 10.0, 9)
+    assert left.epoch == 5 and group.state_name == "Reconciling"
+    got = group.heartbeat(1.0, ConsumerHeartbeat("y", 5, owned={}), 10.0, 9)
+    assert got.assignment == {topic: {2, 3}} and group.state_name == "Stable"
+
+
+def test_one_that_waits_for_its_target_gets_it_without_another_epoch(topics):
+    x, y = member(topics, "x", 0, 1, 2, 3, epoch=4), member(topics, "y", epoch=0)
+    group = restored(topics, x, y, assignment_epoch=4)
+    assert (group.state_name, group.epoch, group.assignment_epoch) == ("Assigning", 5, 4)
+    group.heartbeat(1.0, ConsumerHeartbeat("x", 4), 10.0, 9)
+    assert (group.epoch, group.assignment_epoch) == (5, 5)
+
+
+@pytest.mark.parametrize("what", ["a member was not kept", "topics have grown", "two are to have one"])
+def test_a_target_of_another_state_is_not_gone_on_with(topics, what):
+    x, y = member(topics, "x", 0, 1), member(topics, "y", 2, 3)
+    if what == "topics have grown":
+        topics.extend("t", 5)
+    elif what == "two are to have one":
+        y = y._replace(target=x.assigned)
+    group = restored(topics, x, y, count=3 if what == "a member was not kept" else 2, assignment_epoch=5)
+    assert group.needs_target and group.epoch == 6
+
+
 @pytest.mark.parametrize("what", ["a member was not kept", "a partition is nobody's", "one is on its way"])
-def test_one_that_was_not_gets_a_new_target(topics, what):
+def test_one_of_before_targets_were_kept_gets_a_new_one_unless_it_was_settled(topics, what):
     if what == "a member was not kept":
         group = restored(topics, member(topics, "x", 0, 1, 2, 3), count=2)
     elif what == "a partition is nobody's":

@@ -14,6 +14,7 @@ from broker.groups.modern.world import BrokenError
 
 from dafka.broker.groups.consumer import moves
 from dafka.broker.groups.consumer.group import ConsumerGroup
+from dafka.broker.groups.consumer.member import Member
 from dafka.broker.groups.consumer.owned import Owned
 from dafka.broker.groups.modern.assignment import NOTHING
 
@@ -50,10 +51,25 @@ def never_end_a_rebalance(patch: Any) -> None:
 
 
 def begin_again_without_a_new_target(patch: Any) -> None:
-    def begin_again(self: ConsumerGroup, count: int, is_settled: bool) -> None:
+    def begin_again(self: ConsumerGroup, count: int, assignment_epoch: int, is_whole: bool) -> None:
         self.assignment_epoch = self.epoch
 
     patch.setattr(ConsumerGroup, "begin_again", begin_again)
+
+
+def begin_again_without_the_former_target(patch: Any) -> None:
+    before = Member.saved
+    patch.setattr(Member, "saved", lambda self, target: before(self, None))
+
+
+def keep_no_target_that_changes(patch: Any) -> None:
+    def install(self: ConsumerGroup, *target: Any) -> None:
+        unsaved = set(self._unsaved)
+        before(self, *target)
+        self._unsaved = unsaved
+
+    before = ConsumerGroup.install
+    patch.setattr(ConsumerGroup, "install", install)
 
 
 def revoke_everything(patch: Any) -> None:
@@ -71,6 +87,8 @@ def revoke_everything(patch: Any) -> None:
         never_end_a_rebalance,
         revoke_everything,
         begin_again_without_a_new_target,
+        begin_again_without_the_former_target,
+        keep_no_target_that_changes,
     ],
 )
 def test_the_histories_find_a_group_that(mutate: Callable[[Any], None], monkeypatch):

@@ -8,7 +8,7 @@ from dafka.broker.interface.groups import GroupType
 
 
 class AnyMember(ModernMember):
-    def saved(self):
+    def saved(self, target):
         return (self.member_id, self.epoch)
 
 

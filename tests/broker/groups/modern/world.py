@@ -43,6 +43,18 @@ class Member(Protocol):
 C = TypeVar("C", bound=Member)
 
 
+def standing(group: ModernGroup[Any, Any]) -> dict[str, Any]:
+    """What a restart leaves as it was: epochs, targets, and how far members are on their way to them."""
+    return {
+        "epochs": (group.epoch, group.assignment_epoch),
+        "state": group.state_name,
+        "members": {
+            name: (group.target.get(name), member.epoch, group.is_reconciled(member))
+            for name, member in group.members.items()
+        },
+    }
+
+
 class World(ABC, Generic[C]):
     """One history of a group."""
 
@@ -153,13 +165,16 @@ class World(ABC, Generic[C]):
     def restart(self) -> None:
         """The broker ends, perhaps before the last thing that it did is on the disk, and is there again."""
         self.disk.members.note("g", self.group)
-        rows, epoch = dict(self.disk.rows), self.group.epoch
+        rows, epoch, before = dict(self.disk.rows), self.group.epoch, standing(self.group)
+        seen = self.group._version  # of the topics: a heartbeat has yet to come since later changes
         client = self.some()
         if client is not None and self.random.random() < 0.5:
             self.send(client, lost="answer")
             self.disk.rows, self.group.epoch = rows, epoch
         found = self.disk.again(self.make)
         self.group = found if found is not None else self.make(None, None, None)
+        if found is not None and found._topics.version == seen and standing(found) != before:
+            raise BrokenError(f"a restart made {standing(found)} of {before}")
 
     def come_with_an_old_epoch(self) -> None:
         """Something of long ago arrives, as from a process that had been stopped."""

@@ -14,6 +14,7 @@ from broker.groups.streams.streams_histories import World
 
 from dafka.broker.groups.streams import group as group_module
 from dafka.broker.groups.streams.group import StreamsGroup
+from dafka.broker.groups.streams.member import Member
 from dafka.broker.groups.streams.owned import Owned
 from dafka.broker.groups.streams.tasks import NOTHING
 
@@ -66,6 +67,11 @@ def forget_the_copies(patch: Any) -> None:
     patch.setattr(StreamsGroup, "spec", lambda self: before(self)._replace(standbys=0))
 
 
+def begin_again_without_the_former_target(patch: Any) -> None:
+    before = Member.saved
+    patch.setattr(Member, "saved", lambda self, target: before(self, None))
+
+
 @pytest.mark.parametrize(
     "mutate",
     [
@@ -79,6 +85,7 @@ def forget_the_copies(patch: Any) -> None:
         revoke_everything,
         forget_the_delay,
         forget_the_copies,
+        begin_again_without_the_former_target,
     ],
 )
 def test_the_histories_find_a_group_that(mutate: Callable[[Any], None], monkeypatch):
