@@ -2,7 +2,12 @@
 
 An acquisition counts as a delivery. A record that was delivered again and again may be what fails: from half
 of the limit on fewer of such records are delivered at once, and on their last delivery each of them alone, so
-that one bad record does not take its neighbours with it (as in Apache Kafka 4.3).
+that one bad record does not take its neighbours with it.
+
+As in Apache Kafka 4.3 these are parts of the batches in which records were first acquired together. As soon
+as one available record of such a batch is to be slow, nothing else is delivered with the batch: half as many
+records as it has ever had, a quarter with the next delivery, and so on. That is counted from its first record
+on, but sought when the first slow one is reached; if there are more by then, it no longer counts.
 """
 
 from __future__ import annotations
@@ -11,6 +16,9 @@ from typing import NamedTuple
 
 from dafka.broker.interface.share import Acquired
 from dafka.broker.share.limits import ACQUIRED_AT_ONCE, ACQUIRED_OFFSETS
+
+NEVER = 2**31
+"""More deliveries than any record has."""
 
 
 class Terms(NamedTuple):
@@ -36,25 +44,59 @@ class Acquisition:
         self.new_batch = True
         self.exact = False  # whether no more is taken than asked for, as of a gap
         self.acquired: list[Acquired] = []
+        self.slow = max(2, (terms.deliveries + 1) // 2) if terms.deliveries > 2 else NEVER
+        self.is_slow = False  # whether the batch in flight that is gone through is delivered in parts
+        self.batch = -1  # where that begins
+        self._size = self._taken_of_it = self._part = 0
         self._records = records
         self._batch_size = batch_size
         self._taken = 0
+        self._first_new: int | None = None  # where the last new batch in flight begins
 
     @property
     def is_over(self) -> bool:
-        return self.is_full or self._taken >= self._records or len(self.acquired) >= ACQUIRED_AT_ONCE
+        """Whether it takes nothing more at all."""
+        is_full = self.is_full or (self.strict and self.has_enough)
+        return is_full or len(self.acquired) >= ACQUIRED_AT_ONCE
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether it has as many as were asked for; the rest of a batch is taken with them."""
+        return self._taken >= self._records
+
+    def enter(self, first: int, last: int, is_slow: bool) -> None:
+        """Go on with another batch in flight; with ``is_slow`` there are records that come in parts."""
+        if self.is_slow or self.has_enough or (is_slow and self._taken):
+            self.is_full = True
+        self.batch, self._size, self.is_slow = first, last - first + 1, is_slow
+        self._taken_of_it = self._part = 0
+
+    def begins_batch(self, first: int) -> bool:
+        """Whether new records from this offset on are another batch in flight."""
+        had = self._first_new
+        is_long = had is not None and self.new_batch and first - had >= self._batch_size
+        if had is None or (is_long and not self.strict):
+            self._first_new = first
+        return had != self._first_new
 
     def size_of(self, size: int, count: int) -> int:
         """How many to take of a run of this size that was delivered ``count`` times."""
-        limit = self.terms.deliveries
-        slow = max(2, (limit + 1) // 2)
-        if limit > 2 and count == limit - 1:  # their last delivery
-            self.is_full = True
-            return 0 if self._taken else 1
-        if limit > 2 and count >= slow:
-            self.is_full = True
-            size = max(size >> (count - slow + 1), 1)
+        if self.is_slow:
+            size = self._slow_size(size, count)
         return min(size, self._records - self._taken if self.strict or self.exact else ACQUIRED_OFFSETS)
+
+    def _slow_size(self, size: int, count: int) -> int:
+        had = self._taken_of_it
+        if count == self.terms.deliveries - 1:  # their last delivery
+            self.is_full = True
+            return 0 if had else 1
+        if count >= self.slow and not self._part:
+            self._part = max(self._size >> (count - self.slow + 1), 1)
+        if had < self._part <= had + size:
+            self.is_full = True
+            size = self._part - had
+        self._taken_of_it += size
+        return size
 
     def pass_over(self, count: int) -> None:
         """So many aborted records count as taken, as in Kafka."""

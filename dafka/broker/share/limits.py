@@ -37,6 +37,9 @@ ACKNOWLEDGED_AT_ONCE = 25_000
 """Types and batches of acknowledgements of one partition in a request, which are carried out in one turn: all
 records in flight, one by one."""
 
+BATCHES_KNOWN = 10_000
+"""Batches in flight of a partition that are told apart; of more, older ones count as one."""
+
 BATCHES_AT_ONCE = 500
 """Record batches that a member's acquisition goes through in one turn."""
 

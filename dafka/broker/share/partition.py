@@ -33,6 +33,7 @@ from typing import NamedTuple
 
 from dafka.broker.interface.share import Acknowledged, AcknowledgeType, Acquired
 from dafka.broker.share.acquisition import Acquisition, Terms
+from dafka.broker.share.batches import Batches
 from dafka.broker.share.limits import (
     ACQUIRED_AT_ONCE,
     ACQUIRED_OFFSETS,
@@ -78,6 +79,7 @@ class SharePartition:
         self._runs = Runs(start)
         self._in_flight = 0  # offsets that are available or acquired
         self._seek = start  # no offset below is available
+        self._batches = Batches()
         self._locks: list[tuple[float, int, int]] = []  # a heap: a run of these offsets was locked until
         self.changed: list[tuple[int, int]] = []  # ranges of offsets to be stored
         self.told: int | None = start
@@ -152,9 +154,9 @@ class SharePartition:
     ) -> list[Acquired]:
         """Give a member what is available of the batches that were read from an offset on.
 
-        As soon as there are ``records`` no further batch is begun; with ``strict`` there are no more than
-        that. Acquired records are listed in parts of ``batch_size``, or somewhat more: they end where batches
-        end.
+        As soon as there are ``records`` no further batch is begun, neither of the log nor of those in flight;
+        with ``strict`` there are no more than that. What is acquired is listed in parts of ``batch_size``, or
+        somewhat more: they end where batches end.
         """
         taking = Acquisition(
             member, now + terms.lock, terms, records, strict, batch_size if batch_size > 0 else _ALL
@@ -162,7 +164,7 @@ class SharePartition:
         at = min(read_from, self.end)
         is_first = True
         for batch in batches:
-            if taking.is_over:
+            if taking.is_over or (taking.has_enough and batch.first >= self.end):
                 break
             if batch.last < at:
                 continue
@@ -189,10 +191,9 @@ class SharePartition:
     def _take(self, first: int, last: int, taking: Acquisition) -> None:
         """Acquire what is available from ``first`` to ``last``, which are in one batch."""
         # A part of many is as good: the rest is left for the next acquisition.
-        known = [
-            (run.first, run.last, run.count) for run in islice(self._known(first, last), ACQUIRED_AT_ONCE)
-        ]
-        for run_first, run_last, count in known:
+        some = islice(self._known(first, last), ACQUIRED_AT_ONCE)
+        known = [(run.first, run.last, run.count) for run in some]
+        for run_first, run_last, count in self._batches.entered(known, self._runs, taking):
             size = taking.size_of(run_last - run_first + 1, count)
             if size <= 0:
                 return
@@ -201,7 +202,8 @@ class SharePartition:
                 return
         first = max(first, self.end)
         room = taking.terms.in_flight - self._in_flight
-        if first > last or room <= 0 or len(self._runs) >= RUNS:
+        is_over = taking.is_over or taking.is_slow or taking.has_enough
+        if is_over or first > last or room <= 0 or len(self._runs) >= RUNS:
             taking.is_full = taking.is_full or first <= last
             return
         wanted = last - first + 1
@@ -210,6 +212,8 @@ class SharePartition:
             size = min(size, room)
         taking.is_full = size < wanted  # the end is within this batch
         self._in_flight += size
+        if taking.begins_batch(first):
+            self._batches.begin(first, last if taking.strict else first)
         self._runs.append(Run(first, first + size - 1, AVAILABLE, 0))
         self._lock(first, first + size - 1, 1, taking)
 
@@ -224,6 +228,7 @@ class SharePartition:
             run.change(ACQUIRED, count, taking.member, taking.until)
         self._runs.join(first, last)
         self._locked(taking.until, first, last)
+        self._batches.deliveries = max(self._batches.deliveries, count)
         taking.add(first, last, count)
 
     def _locked(self, until: float, first: int, last: int) -> None:
@@ -374,6 +379,9 @@ class SharePartition:
         if done > self.start:
             self._runs.move_start(done)
             self.changed.append((done, done - 1))
+            self._batches.forget_below(done)
+        if not self._in_flight:
+            self._batches.deliveries = 0
 
     # -- the log has changed -----------------------------------------------------------------------------
 
@@ -398,6 +406,7 @@ class SharePartition:
             self.restore(log_end, ())
         else:
             self._runs.move_end(log_end)
+            self._batches.forget_from(log_end)
             self._count()
         self.changed.append((self.start, self.end - 1))
 
@@ -409,6 +418,8 @@ class SharePartition:
                 self._runs.append(Run(self.end, first - 1, AVAILABLE, 0))
             if last >= self.end:
                 self._runs.append(Run(self.end, last, AVAILABLE if state is ACQUIRED else state, count))
+        self._batches = Batches(run.first for run in self._runs)
+        self._batches.deliveries = max((run.count for run in self._runs), default=0)
         self._locks.clear()
         self._count()
         self._advance()

@@ -46,7 +46,7 @@ MUTATIONS = {
     "the start does not move": ("if done > self.start:", "if False:"),
     "there is no limit of records in flight": ("size = min(size, room)", "pass"),
     "there is always room": (" or room <= 0 or", " or"),
-    "a record is not alone on its last delivery": ("return 0 if self._taken else 1", "pass"),
+    "a record is not alone on its last delivery": ("return 0 if had else 1", "pass"),
     "what retention removes stays in flight": ("if not run.state.is_final\n        )", "if False\n        )"),
     "a member that leaves keeps its records": (
         "self._take_back(held, terms)",
