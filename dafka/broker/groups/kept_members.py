@@ -19,7 +19,6 @@ removed when their sessions end.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
@@ -206,9 +205,7 @@ class KeptMembers:
         form = self.formats[group.type]
         return _changed(known, member_id, group.saved_member(member_id), form.member, form.member_items)
 
-    def _own_change(
-        self, known: _Written, *, is_whole: bool, with_members: bool = False
-    ) -> _Change | None:
+    def _own_change(self, known: _Written, *, is_whole: bool, with_members: bool = False) -> _Change | None:
         """The same of the group's own row; there is none unless ``is_whole``, and the group has members.
 
         ``with_members``: there will be rows of some.
@@ -350,26 +347,35 @@ class KeptMembers:
                 yield name, *found
 
     def _read(self, name: str) -> tuple[GroupType, Saved, list[Saved]] | None:
-        whole: Row | None = None
-        members: list[Row] = []
-        pace = Pace()
+        whole: tuple[str, Saved] | None = None
+        members: list[tuple[str, Saved]] = []
         try:
-            for key, stored in pace.over(self._table.items(key_of(name, WHOLE)), every=1):
-                row = row_of_octets(stored)
+            for key, stored in Pace().over(self._table.items(key_of(name, WHOLE)), every=1):
+                is_large = type(stored) is bytes
+                read = _ASIDE.run(self._decoded, key, stored) if is_large else self._decoded(key, stored)
                 if key == key_of(name, WHOLE):
-                    whole = row
+                    whole = read
                 else:
-                    members.append(row)
+                    members.append(read)
         except DamagedError as error:
             log.error("the members of group %r join again: %s", name, error)
             return None
         if whole is None:
             return None
-        kind = GroupType(whole[0])
-        form = self.formats[kind]
-        members = [row for row in members if row[0] == whole[0]]
-        read = [form.read_member(row[1:]) for row in pace.over(members, every=1)]
-        return kind, form.read_whole(whole[1:]), read
+        return GroupType(whole[0]), whole[1], [saved for kind, saved in members if kind == whole[0]]
+
+    def _decoded(self, key: str, stored: Any) -> tuple[str, Saved]:
+        """The type of the group, and what was kept in a row. Raises DamagedError."""
+        try:
+            row = row_of_octets(stored)
+            if type(stored) is bytes and not self._is_row_of(key, row):
+                raise ValueError("it has another shape than rows that are written")
+        except (ValueError, RecursionError) as error:
+            place = f"key {key!r} of table {MEMBERS!r}"
+            raise DamagedError(self._path, f"{place}: {error}", place) from error
+        form = self.formats[GroupType(row[0])]
+        read = form.read_whole if key == key_of(_name_of(key), WHOLE) else form.read_member
+        return row[0], read(row[1:])
 
     def begin_with(self, name: str, group: KeptGroup) -> None:
         """These are the rows of a group that was read; its other stored rows are deleted.
@@ -377,11 +383,13 @@ class KeptMembers:
         Waits as a green thread; nobody else calls yet.
         """
         known = self._written[name] = _Written(group)
-        form = self.formats[group.type]
         for member_id in Pace().over(list(group.member_ids()), every=1):
-            saved = group.saved_member(member_id)
-            if saved is not None and len(json.dumps(form.member(saved))) <= KEPT_MEMBER_OCTETS:
-                known.rows[member_id] = saved
+            change = self._change(known, member_id)
+            if change is None or change.saved is None:
+                continue
+            is_large = change.items > MADE_AT_ONCE
+            if (_ASIDE.run(_encoded, change) if is_large else _encoded(change)) is not None:
+                known.rows[member_id] = change.saved
         group.take_unsaved()
         known.rows[WHOLE] = group.saved_whole()
 
@@ -396,10 +404,10 @@ class KeptMembers:
             log.warning("rows of members that are gone were not deleted: %s", error)
 
     def _is_row(self, key: str, value: object) -> bool:
-        try:
-            value = row_of_octets(value)
-        except ValueError:
-            return False
+        # Octets are large rows, which are looked at beside the hub when they are decoded.
+        return type(value) is bytes or self._is_row_of(key, value)
+
+    def _is_row_of(self, key: str, value: object) -> bool:
         if type(value) is not list or not value:
             return False
         known = {kind.value: form for kind, form in self.formats.items()}

@@ -135,6 +135,7 @@ class Groups:
                 pass
             if not group.occupied:
                 continue
+            pace.rest()
             self._groups[name] = group
             self._members.begin_with(name, group)
             self._times.go_on(name)

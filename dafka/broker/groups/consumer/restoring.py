@@ -17,12 +17,13 @@ from dafka.broker.groups.modern.assignment import size
 def restoring(
     now: float, group: ConsumerGroup, session: float, whole: SavedGroup, members: Sequence[SavedMember]
 ) -> Iterator[None]:
-    """Take over what was kept of a group; the caller may pause after each member."""
+    """Take over what was kept of a group, in steps; the caller may pause after each of them."""
     group.resolved = dict(whole.resolved)
     for saved in members:
         member = Member.restored(saved)
         with suppress(InvalidRequestError):  # too many topics: it goes on with what it has
             group.adopt(member)
+        yield
         group.give(member, saved.assigned, saved.revoking, saved.target)
         member.since = saved.since
         member.lacks = member.epoch == whole.assignment_epoch and saved.target is not None
@@ -34,6 +35,10 @@ def restoring(
     # Everything is somebody's, and nobody is to read what is not to be read any more.
     partitions, owned = group.partitions(), Owned()
     targets = [group.target_of(member) for member in group.members.values()]
-    known = all(topic in partitions for one in targets for topic in one)
-    count = sum(size(owned.take(one)) for one in targets)
-    group.begin_again(whole.members, whole.assignment_epoch, known and count == sum(partitions.values()))
+    left, is_known = sum(partitions.values()), True
+    for target in targets:
+        yield
+        is_known = is_known and partitions.keys() >= target.keys()
+        yield
+        left -= size(owned.take(target))
+    group.begin_again(whole.members, whole.assignment_epoch, is_known and not left)
