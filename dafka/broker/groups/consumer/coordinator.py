@@ -35,7 +35,7 @@ from dafka.broker.interface.consumer_groups import (
 from dafka.broker.interface.groups import GroupType
 from dafka.hub.hub import Hub
 from dafka.hub.pool import Aside
-from dafka.hub.turns import Pace
+from dafka.hub.turns import Pace, next_turn
 
 log = logging.getLogger(__name__)
 
@@ -161,9 +161,10 @@ class ConsumerGroups(ConsumerGroupInterface):
     def _match(self, regex: str, may_see: MaySee | None) -> frozenset[str]:
         """The topics that an expression matches and its member may see. Waits as a green thread."""
         found = matching(regex, self._topics.names())
-        for name in Pace().over(found):
-            self._topics.find(name)  # now: its group looks up all of them at once
-        return frozenset(found if may_see is None else may_see(found))
+        self._topics.look_ahead(found)  # its group looks up all of them at once
+        matched = frozenset(found if may_see is None else may_see(found))
+        next_turn()  # what the group does with very many takes most of one
+        return matched
 
     def _note_pattern(self, group: ConsumerGroup, request: ConsumerHeartbeat, version: int) -> None:
         """Note an expression that was matched for the topics of that version, or later ones.

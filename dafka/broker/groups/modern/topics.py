@@ -8,6 +8,7 @@ from uuid import UUID
 
 from dafka.broker.topics.table import TopicTable
 from dafka.broker.topics.topic import KnownTopic
+from dafka.hub.turns import Pace
 
 
 class Topics(Protocol):
@@ -23,7 +24,7 @@ class Topics(Protocol):
     def find(self, name: str) -> KnownTopic | None:
         """The topic of that name."""
 
-    def find_all(self, names: Iterable[str]) -> dict[str, KnownTopic]:
+    def find_all(self, names: Collection[str]) -> dict[str, KnownTopic]:
         """Those of the topics that exist."""
 
     def names(self) -> Iterable[str]:
@@ -35,6 +36,7 @@ class TableTopics:
 
     def __init__(self, table: TopicTable) -> None:
         self._table = table
+        self._ahead: tuple[int, dict[str, KnownTopic]] = (-1, {})
 
     @property
     def version(self) -> int:
@@ -50,10 +52,21 @@ class TableTopics:
         topic = self._table.get(name)
         return None if topic is None else topic.known
 
-    def find_all(self, names: Iterable[str]) -> dict[str, KnownTopic]:
+    def find_all(self, names: Collection[str]) -> dict[str, KnownTopic]:
         """Those of the topics that exist."""
+        version, ahead = self._ahead
+        if version == self.version and ahead.keys() >= set(names):
+            return dict(ahead) if len(ahead) == len(names) else {name: ahead[name] for name in names}
         get = self._table.get
         return {name: topic.known for name in names if (topic := get(name)) is not None}
+
+    def look_ahead(self, names: Iterable[str]) -> None:
+        """Find very many topics, some at a time, for the next :meth:`find_all`; waits as a green thread."""
+        version, get = self.version, self._table.get
+        self._ahead = (
+            version,
+            {name: topic.known for name in Pace().over(names) if (topic := get(name)) is not None},
+        )
 
     def name_of(self, topic_id: UUID) -> str | None:
         """The name of the topic with that id."""
