@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import atexit
 import logging
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 from typing import Any
 
@@ -91,7 +92,11 @@ class Sender:
             accumulator.sleep(min(due, next_refresh) - now)
 
     def _collect(self) -> tuple[dict[PartitionQueue, list[Batch]], float]:
-        """The batches that may be sent now, by queue, and when to look again if there are none."""
+        """The batches that may be sent now, by queue, and when to look again if there are none.
+
+        Queues have one batch each in turn, so that none waits for another one's many, and requests to a
+        broker in another process, which have one batch of each partition, are few.
+        """
         accumulator, pending = self._accumulator, self._pending
         pending.update(dict.fromkeys(accumulator.take_ready()))
         at_once = accumulator.urgent or self._linger <= 0
@@ -99,43 +104,48 @@ class Sender:
         due = now + 3600.0
         work: dict[PartitionQueue, list[Batch]] = {}
         size = 0
-        for queue in Pace().over(list(pending), _QUEUES):
+        turns = deque(pending)
+        for queue in Pace().over(_each(turns), _QUEUES):
+            if size >= ROUND_BYTES:
+                for served in work:  # the others are the first ones of the next call
+                    pending[served] = pending.pop(served)
+                break
             if queue.retry_at > now:
                 due = min(due, queue.retry_at)
                 continue
-            batches: list[Batch] = []
-            while size < ROUND_BYTES and not (batches and self._ends_call(queue, batches[0])):
-                batch = queue.take_sealed()
-                if batch is None and not queue.sealed and queue.open.records:
-                    lingers_until = queue.open.created + self._linger
-                    if at_once or lingers_until <= now:
-                        sealed = queue.seal_open()
-                        if sealed is not None:
-                            accumulator.pool.take(sealed)
-                            batch = queue.take_sealed()
-                    else:
-                        due = min(due, lingers_until)
-                if batch is None:
-                    if queue.sealed:  # it is being encoded
-                        due = min(due, queue.sealed[0].encoding_until)
-                    break
-                queue.singly = max(0, queue.singly - 1)
-                rejection = None if self._identity is None else self._identity.rejection(batch)
-                if batch.error is not None:
-                    self._give_up(batch, batch.error)
-                elif rejection is not None:
-                    self._resolve(batch, -1, -1, rejection)
-                elif now - batch.created > self._delivery_timeout:
-                    self._give_up(batch, self._expired(batch, now))
+            batches = work.get(queue)
+            if batches and self._ends_call(queue, batches[0]):
+                continue
+            batch = queue.take_sealed()
+            if batch is None and not queue.sealed and queue.open.records:
+                lingers_until = queue.open.created + self._linger
+                if at_once or lingers_until <= now:
+                    sealed = queue.seal_open()
+                    if sealed is not None:
+                        accumulator.pool.take(sealed)
+                        batch = queue.take_sealed()
                 else:
-                    batches.append(batch)
-                    size += batch.size
-            if batches:
-                work[queue] = batches
-            elif queue.empty:
-                del pending[queue]
-                if not queue.empty:  # a record came in between
-                    pending[queue] = None
+                    due = min(due, lingers_until)
+            if batch is None:
+                if queue.sealed:  # it is being encoded
+                    due = min(due, queue.sealed[0].encoding_until)
+                elif not batches and queue.empty:
+                    del pending[queue]
+                    if not queue.empty:  # a record came in between
+                        pending[queue] = None
+                continue
+            turns.append(queue)
+            queue.singly = max(0, queue.singly - 1)
+            rejection = None if self._identity is None else self._identity.rejection(batch)
+            if batch.error is not None:
+                self._give_up(batch, batch.error)
+            elif rejection is not None:
+                self._resolve(batch, -1, -1, rejection)
+            elif now - batch.created > self._delivery_timeout:
+                self._give_up(batch, self._expired(batch, now))
+            else:
+                work.setdefault(queue, []).append(batch)
+                size += batch.size
         return work, due
 
     def _ends_call(self, queue: PartitionQueue, first: Batch) -> bool:
@@ -291,6 +301,12 @@ class Sender:
             self._no_metadata.again("no metadata of %s: %r", names, error)
         else:
             self._no_metadata.over()
+
+
+def _each(turns: deque[PartitionQueue]) -> Iterator[PartitionQueue]:
+    """Takes the first one until there are none; meanwhile others may be added."""
+    while turns:
+        yield turns.popleft()
 
 
 def _key(queue: PartitionQueue) -> tuple[str, int]:

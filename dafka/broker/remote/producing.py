@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import count
 from typing import NamedTuple
 
 import gevent
@@ -84,17 +86,9 @@ class Producing:
         idempotent = self._acks == -1 and all(_is_of_one_producer(batches[one]) for one in left)
         ahead = 1  # requests that may be under way
         while left:
-            done = {one: len(taken[one]) for one in left}
-            rounds = [
-                {
-                    one: batches[one][done[one] + place]
-                    for one in left
-                    if done[one] + place < len(batches[one])
-                }
-                for place in range(ahead)
-            ]
             moved: set[TopicPartition] = set()
-            for outcomes in self._send_all([some for some in rounds if some]):
+            rounds = _rounds(batches, {one: len(taken[one]) for one in left}, refused.keys(), moved)
+            for outcomes in self._send_all(rounds, ahead):
                 for one, outcome in outcomes.items():
                     if one in refused or one in moved:
                         continue  # it was sent behind what was refused, and was refused as well
@@ -109,16 +103,21 @@ class Producing:
         return {one: _merged(some, refused.get(one)) for one, some in taken.items()}
 
     def _send_all(
-        self, rounds: list[dict[TopicPartition, bytes]]
+        self, rounds: Iterator[dict[TopicPartition, bytes]], ahead: int
     ) -> Iterator[dict[TopicPartition, Produced]]:
-        """Send requests, each without waiting for the answer to the one before it if one broker leads all."""
-        node = self._only_leader(rounds[0]) if len(rounds) > 1 else None
+        """Send requests, up to ``ahead`` of them under way at once if one broker leads all partitions;
+        otherwise only the first one."""
+        first = next(rounds)
+        node = self._only_leader(first) if ahead > 1 else None
         if node is None:
-            yield self._send(rounds[0])
+            yield self._send(first)
             return
-        posted = [(batches, self._post(node, batches)) for batches in rounds]
-        for batches, request in posted:
-            yield request if isinstance(request, dict) else self._answer(batches, request)
+        posted = deque([(first, self._post(node, first))])
+        while posted:
+            while len(posted) < ahead and (some := next(rounds, None)):
+                posted.append((some, self._post(node, some)))
+            oldest, request = posted.popleft()
+            yield request if isinstance(request, dict) else self._answer(oldest, request)
 
     def _only_leader(self, batches: dict[TopicPartition, bytes]) -> Node | None:
         try:
@@ -200,6 +199,26 @@ class Producing:
     ) -> dict[TopicPartition, Produced]:
         self._cluster.forget_leaders({topic for topic, _ in batches})
         return dict.fromkeys(batches, Produced(error, detail=f"perhaps written: {cause}"))
+
+
+def _rounds(
+    batches: Mapping[TopicPartition, Sequence[bytes]],
+    done: Mapping[TopicPartition, int],
+    refused: Collection[TopicPartition],
+    moved: Collection[TopicPartition],
+) -> Iterator[dict[TopicPartition, bytes]]:
+    """The next batch of each partition behind those that are ``done``, and so on; of partitions that are by
+    then ``refused`` or ``moved`` no more."""
+    left = list(done)
+    for place in count():
+        left = [
+            one
+            for one in left
+            if done[one] + place < len(batches[one]) and one not in refused and one not in moved
+        ]
+        if not left:
+            return
+        yield {one: batches[one][done[one] + place] for one in left}
 
 
 def _is_of_one_producer(batches: Sequence[bytes]) -> bool:

@@ -83,12 +83,12 @@ def test_batches_of_an_idempotent_producer_are_under_way_together_behind_the_fir
     fake, remote_to, out_of_order
 ):
     broker = fake.brokers[0]
-    answers = iter([(0, 10), (0, 20), (7, -1), out_of_order, out_of_order])
+    answers = iter([(0, 10), (0, 20), (7, -1), out_of_order, out_of_order, out_of_order])
     broker.answers[PRODUCE] = lambda request: produced(request, *next(answers))
     outcome = remote_to(fake.addresses).produce({("t", 0): of_a_producer(9)})["t", 0]
     assert outcome.error is RequestTimedOutError
     assert outcome.base_offsets == (10, 20)
-    assert broker.counts[PRODUCE] == 1 + limits.IN_FLIGHT
+    assert broker.counts[PRODUCE] == 2 + limits.IN_FLIGHT  # one more for the one that was taken
 
 
 @pytest.mark.parametrize("in_flight", [0, 1, 2, limits.IN_FLIGHT, 5])
@@ -124,6 +124,28 @@ def test_batches_under_way_whose_answers_do_not_come_are_perhaps_written(fake, r
     assert outcome.base_offsets == (0, 1)
     assert outcome.error in (NetworkExceptionError, RequestTimedOutError)
     assert "perhaps written" in outcome.detail
+
+
+def test_a_partition_that_is_refused_gets_no_further_batches_and_the_others_go_on(fake, remote_to):
+    broker = fake.brokers[0]
+    fake.leaders = {"t": {0: 0, 1: 0}}
+    sent = {0: 0, 1: 0}
+
+    def answer(request):
+        answered = produced(request, base_offset=5)
+        for one in answered.responses[0].partition_responses:
+            sent[one.index] += 1
+            if one.index == 1 and sent[1] >= 3:
+                one.error_code = 7 if sent[1] == 3 else 45
+        return answered
+
+    broker.answers[PRODUCE] = answer
+    batches = of_a_producer(30)
+    outcome = remote_to(fake.addresses).produce({("t", 0): batches, ("t", 1): batches})
+    assert (outcome["t", 0].error, outcome["t", 0].base_offsets) == (None, (5,) * 30)
+    assert (outcome["t", 1].error, outcome["t", 1].base_offsets) == (RequestTimedOutError, (5, 5))
+    assert sent == {0: 30, 1: 2 + limits.IN_FLIGHT}
+    assert broker.counts[PRODUCE] == 30
 
 
 def test_acks_0_does_not_wait_for_an_answer(fake, remote_to):

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import gevent.event
 import pytest
 
 from compat.kafka import KafkaConsumer, KafkaProducer
@@ -15,6 +16,7 @@ from compat.kafka.errors import (
     NotLeaderForPartitionError,
     UnknownTopicOrPartitionError,
 )
+from compat.kafka.producer import _sender
 from dafka.hub.turns import Pace
 from dafka.testing import TestBroker
 from tests.compat.producer.faulty import FaultyBroker
@@ -44,6 +46,53 @@ def test_the_broker_is_told_how_many_requests_may_be_under_way(new_producer: Pro
     broker = FaultyBroker(producer, [])
     producer.send("t", b"v").get(100)
     assert broker.options["in_flight"] == 1
+
+
+class RecordingBroker(FaultyBroker):
+    """Keeps each call until it is told to go on, and the batches of each partition in all calls."""
+
+    def __init__(self, producer: KafkaProducer) -> None:
+        super().__init__(producer, [])
+        self._goes_on = producer._client.hub.run(gevent.event.Event)
+        self._hub = producer._client.hub
+        self.sent: list[dict[int, int]] = []
+
+    def produce(self, batches: Any, **options: Any) -> Any:
+        self.sent.append({number: len(some) for (_, number), some in batches.items()})
+        self._goes_on.wait()
+        return super().produce(batches, **options)
+
+    def go_on(self) -> None:
+        self._hub.run(self._goes_on.set)
+
+
+def test_many_batches_of_one_partition_do_not_keep_another_one_waiting(
+    broker: TestBroker, new_producer: Producers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("t", 3)
+    producer = new_producer(batch_size=200, linger_ms=0)
+    recording = RecordingBroker(producer)
+    monkeypatch.setattr(_sender, "ROUND_BYTES", 1000)
+    futures = [producer.send("t", bytes(100), partition=0) for _ in range(50)]
+    futures += [producer.send("t", bytes(100), partition=number) for number in (1, 2)]
+    recording.go_on()
+    assert [future.get(100).offset for future in futures] == [*range(50), 0, 0]
+    calls = recording.sent if 1 in recording.sent[0] else recording.sent[1:]
+    assert calls[0][1] == calls[0][2] == 1 < calls[0][0]
+    assert sum(call.get(0, 0) for call in recording.sent) == 50
+
+
+def test_partitions_for_which_a_call_had_no_room_are_the_first_of_the_next_one(
+    broker: TestBroker, new_producer: Producers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("t", 6)
+    producer = new_producer(batch_size=200, linger_ms=0)
+    recording = RecordingBroker(producer)
+    monkeypatch.setattr(_sender, "ROUND_BYTES", 300)  # two batches
+    futures = [producer.send("t", bytes(100), partition=one) for one in range(6) for _ in range(10)]
+    recording.go_on()
+    assert [future.get(100).offset for future in futures] == [*range(10)] * 6
+    assert set().union(*recording.sent[1:4]) == set(range(6))  # behind the first call, which was early
 
 
 def test_retries_are_counted(new_producer: Producers) -> None:
