@@ -18,6 +18,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import select
 import time
 from collections import deque
 from collections.abc import Callable
@@ -44,6 +45,8 @@ T = TypeVar("T")
 _start_thread = monkey.get_original("_thread", "start_new_thread")
 _allocate_lock = monkey.get_original("_thread", "allocate_lock")
 _get_ident = monkey.get_original("_thread", "get_ident")
+_sleep = monkey.get_original("time", "sleep")
+_poll = monkey.get_original("select", "poll")
 
 STOP_TIMEOUT = 5.0  # seconds that the interpreter's exit waits for the hub thread
 
@@ -122,6 +125,7 @@ class Hub:
         self._async: Any = None
         self._stop_event: gevent.event.Event
         self.turns: TurnGauge
+        self._events: int | None  # the descriptor that tells of all others, of epoll or kqueue
         self._ended = _allocate_lock()
         self._ended.acquire()
         started = _allocate_lock()
@@ -164,6 +168,28 @@ class Hub:
         if call.error is not None:
             raise call.error
         return call.value  # type: ignore[no-any-return]
+
+    def give_way(self) -> None:
+        """Let the hub go on if it can, for some hundred microseconds at most.
+
+        For threads that compute, between two pieces of work: whenever the hub has called the system, it waits
+        until such a thread gives up the interpreter, which it does every five milliseconds unless it waits
+        itself. A remote broker would stand idle meanwhile.
+        """
+        if self.here:
+            return
+        for _ in range(limits.WAYS_GIVEN):
+            if not (self.turns.under_way or self._has_events()):
+                return
+            _sleep(limits.WAY_SECONDS)
+
+    def _has_events(self) -> bool:
+        """Whether the loop would not wait now; False where it cannot be seen."""
+        if self._events is None:
+            return False
+        poller = _poll()  # one of its own: two threads may not use the same
+        poller.register(self._events, select.POLLIN)
+        return bool(poller.poll(0))
 
     def waiter(self) -> Waiter:
         """A new :class:`Waiter` for the calling thread."""
@@ -224,6 +250,7 @@ class Hub:
         self._async = loop.async_()
         self._async.start(self._drain)
         self.turns = TurnGauge(loop)
+        self._events = loop.fileno()
         started.release()
         try:
             while not self._stop_event.is_set():

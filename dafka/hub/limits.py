@@ -9,6 +9,10 @@ POSTED_AT_ONCE = 1000
 """Posted calls carried out before sockets and timers have their turn."""
 POSTED_SECONDS = 0.01
 """The same in time: what is posted by then waits for the loop's next turn."""
+WAYS_GIVEN = 4
+"""How often in a row a thread that computes waits for the hub, which would wait for it otherwise."""
+WAY_SECONDS = 1e-6
+"""How long, each time; the system makes some 60 microseconds of it."""
 SHORTEST_RESTART = 0.1
 """Seconds until a green thread that failed on something unexpected goes on; doubled by each failure."""
 LONGEST_RESTART = 5.0

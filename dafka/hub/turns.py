@@ -44,6 +44,8 @@ class TurnGauge:
         self._clock = clock
         self._cpu = cpu
         self._began_cpu = cpu()
+        self.under_way = False
+        """Whether there is a turn now. A thread that sees it runs while the loop's has to wait."""
         self.reset()
         # The first watcher behind the loop's wait, and the last of those before it, which run callbacks.
         self._check = loop.check(ref=False, priority=_FIRST)
@@ -81,9 +83,11 @@ class TurnGauge:
         }
 
     def _begin(self) -> None:
+        self.under_way = True
         self._began = self._clock()
 
     def _end(self) -> None:
+        self.under_way = False
         now, cpu = self._clock(), self._cpu()
         taken = now - self._began
         if taken > self._now:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import textwrap
 import threading
 import time
+import types
 
 import forking
 import gevent
 import gevent.event
+import gevent.socket
 import pytest
 
 from dafka.hub import hub as hub_module
 from dafka.hub import limits
 from dafka.hub.hub import Waiter, get_hub
+from dafka.hub.turns import next_turn
 
 
 def test_a_call_runs_on_the_hub_thread_and_its_result_comes_back():
@@ -131,6 +135,61 @@ def test_an_error_of_the_interpreter_in_a_green_thread_does_not_end_the_hub():
 
     hub.run(lambda: gevent.spawn(broken).join(60))
     assert hub.run(lambda: 7) == 7
+
+
+@pytest.fixture
+def slept(monkeypatch) -> list[float]:
+    """The pauses of threads that give way."""
+    pauses: list[float] = []
+    monkeypatch.setattr(hub_module, "_sleep", pauses.append)
+    return pauses
+
+
+def test_a_thread_gives_way_to_a_turn_of_the_hub_for_so_long_at_most(slept):
+    hub = get_hub()
+    begun, ends = threading.Event(), threading.Event()
+
+    def turn() -> None:
+        begun.set()
+        ends.wait(100)
+
+    ours, theirs = socket.socketpair()
+    green = hub.run(hub.spawn, gevent.socket.wait_read, theirs.fileno())
+    hub.run(next_turn)  # the loop has heard of the socket
+    hub.post(turn)
+    assert begun.wait(100)
+    try:
+        hub.give_way()
+        assert slept == [limits.WAY_SECONDS] * limits.WAYS_GIVEN
+        ours.send(b"x")
+        assert hub._has_events()
+    finally:
+        ends.set()
+    hub.run(green.join)
+    ours.close()
+    theirs.close()
+
+
+def test_a_thread_gives_way_to_what_the_hub_has_to_look_at_and_not_to_one_that_waits(slept):
+    hub = object.__new__(hub_module.Hub)  # without a thread
+    there, end = os.pipe()
+    hub._ident, hub.turns, hub._events = None, types.SimpleNamespace(under_way=False), there
+    hub.give_way()
+    assert not slept
+    os.write(end, b"x")
+    hub.give_way()
+    assert slept == [limits.WAY_SECONDS] * limits.WAYS_GIVEN
+    hub._events = None  # a loop that cannot tell
+    hub.give_way()
+    assert len(slept) == limits.WAYS_GIVEN
+    os.close(there)
+    os.close(end)
+
+
+def test_the_hub_gives_itself_no_way(slept):
+    hub = get_hub()
+    hub.run(hub.give_way)
+    assert not slept
 
 
 def test_waiter_times_out_and_is_set_from_another_thread():

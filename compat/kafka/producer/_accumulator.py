@@ -30,6 +30,9 @@ from dafka.hub.hub import Hub, Waiter
 BYTES_UNDER_WAY = 32 * 1024 * 1024
 LARGEST_BATCH = 1_000_000  # octets; below the broker's message.max.bytes
 FINISH_SLICE = 0.1  # seconds between two looks for callbacks that no other thread can run
+# Octets under way, more than go into one call of the broker, from which on a thread that sends lets the hub
+# go on: less is gathered meanwhile otherwise, and calls become more and smaller.
+LAG = 4 * 1024 * 1024
 
 
 class BufferPool:
@@ -135,6 +138,8 @@ class RecordAccumulator:
             sealed.encode()
             if self._sender_asleep:
                 self.wake()
+            if self.pool.under_way > LAG:
+                self._hub.give_way()
         if not index:
             self._ready.append(queue)
             if self._sender_asleep:

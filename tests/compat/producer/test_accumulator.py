@@ -44,6 +44,23 @@ def test_send_waits_when_too_much_is_under_way(
     assert producer._accumulator.pool.under_way == 0 and not producer._accumulator.incomplete
 
 
+def test_a_thread_that_sends_much_lets_the_hub_go_on(
+    broker: TestBroker, new_producer: Producers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = new_producer(batch_size=1000)
+    producer.partitions_for("t")
+    given: list[int] = []
+    pool = producer._accumulator.pool
+    monkeypatch.setattr(producer._client.hub, "give_way", lambda: given.append(pool.under_way))
+    monkeypatch.setattr(_accumulator, "LAG", 20_000)
+    with broker.hang():
+        for _ in range(400):
+            producer.send("t", b"x" * 100)
+    producer.flush(100)
+    assert 20_000 < given[0] < 25_000
+    assert 15 < len(given) < 40  # one for each batch from then on
+
+
 def test_send_gives_up_waiting_after_max_block_ms(
     broker: TestBroker, new_producer: Producers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
