@@ -17,14 +17,17 @@ def headers_size(headers: Any) -> int:
     Raises:
         TypeError: not a list of pairs of a string and octets.
     """
-    if not isinstance(headers, list):
+    # Types are compared before isinstance() is called: this runs for each record with headers.
+    if type(headers) is not list and not isinstance(headers, list):
         raise TypeError("headers must be list-type")
     size = 0
     for item in headers:
-        if not isinstance(item, tuple) or len(item) != 2:
+        if (type(item) is not tuple and not isinstance(item, tuple)) or len(item) != 2:
             raise TypeError(_NO_HEADER)
         name, value = item
-        if not isinstance(name, str) or not isinstance(value, bytes):
+        if (type(name) is not str and not isinstance(name, str)) or (
+            type(value) is not bytes and not isinstance(value, bytes)
+        ):
             raise TypeError(_NO_HEADER)
         size += len(value) + (len(name) if name.isascii() else len(name.encode()))
     return size if headers else -1

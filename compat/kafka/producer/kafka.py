@@ -201,7 +201,7 @@ class KafkaProducer:
 
         if headers:
             size += header_size + 4 * len(headers)
-            headers = list(headers)
+            headers = tuple(headers)  # type: ignore[assignment]
         if size > self._certainly_small:
             check_size(self.config["max_request_size"], key_bytes, value_bytes, headers)
         if self._transactions is not None:
