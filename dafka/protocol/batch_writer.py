@@ -263,21 +263,17 @@ def _alike(contents: Sequence[bytes | None]) -> _Field | None:
 
 
 def _alike_headers(headers: Sequence[Headers]) -> list[_Field] | None:
-    """Headers, if all records have a few of the same names in the same order whose contents are alike."""
-    if not 0 < len(headers[0]) <= _HEADER_COLUMNS:
+    """Headers, if all records have the same few names (:func:`_by_name`) and contents that are alike."""
+    columns = _by_name(headers)
+    if columns is None:
         return None
-    number = encode_varint(len(headers[0]))
+    number = encode_varint(len(columns))
     fields = [_Field((number,), [], len(number))]
-    try:
-        for pairs in zip(*headers, strict=True):
-            names, contents = zip(*pairs, strict=True)
-            field = _alike(contents) if names.count(names[0]) == len(names) else None
-            if field is None:
-                return None
-            name = _name_field(names[0])
-            fields += _Field((name,), [], len(name)), field
-    except ValueError:  # another number of headers
-        return None
+    for name, contents in columns:
+        field = _alike(contents)
+        if field is None:
+            return None
+        fields += _Field((name,), [], len(name)), field
     return fields
 
 
@@ -370,23 +366,30 @@ def _lengths_and_octets(column: Sequence[bytes | None]) -> tuple[list[bytes], Se
 
 
 def _header_columns(headers: Sequence[Headers]) -> list[bytes] | None:
-    """The headers of each record, if all records have a few headers of the same names in the same order, as
-    the records of one program do that adds headers to them; otherwise None."""
-    first = headers[0]
-    if (
-        len(headers) < _HEADER_COLUMNS
-        or not 0 < len(first) <= _HEADER_COLUMNS
-        or any(map(len(first).__ne__, map(len, headers)))
-    ):
+    """The headers of each record, if there are many and all have the same few names (:func:`_by_name`)."""
+    columns = _by_name(headers) if len(headers) >= _HEADER_COLUMNS else None
+    if columns is None:
         return None
-    fields: list[Iterable[bytes]] = [repeat(encode_varint(len(first)))]
+    fields: list[Iterable[bytes]] = [repeat(encode_varint(len(columns)))]
+    for name, contents in columns:
+        fields.append(repeat(name))
+        fields += _lengths_and_octets(contents)
+    return list(map(b"".join, zip(*fields, strict=False)))
+
+
+def _by_name(headers: Sequence[Headers]) -> list[tuple[bytes, Sequence[bytes | None]]] | None:
+    """Encoded names, each with what it has in every record, if all records have a few headers of the same
+    names in the same order, as the records of one program do that adds headers to them; otherwise None."""
+    first, count = headers[0], len(headers)
+    if not 0 < len(first) <= _HEADER_COLUMNS or list(map(len, headers)).count(len(first)) != count:
+        return None
+    columns: list[tuple[bytes, Sequence[bytes | None]]] = []
     for position, (name, _) in enumerate(first):
         pairs = list(map(itemgetter(position), headers))
-        if list(map(_name_of, pairs)).count(name) != len(pairs):
+        if list(map(_name_of, pairs)).count(name) != count:
             return None
-        fields.append(repeat(_name_field(name)))
-        fields += _lengths_and_octets(list(map(_content_of, pairs)))
-    return list(map(b"".join, zip(*fields, strict=False)))
+        columns.append((_name_field(name), list(map(_content_of, pairs))))
+    return columns
 
 
 def _header_field(headers: Headers, table: list[bytes]) -> bytes:
