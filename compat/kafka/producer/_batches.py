@@ -134,8 +134,9 @@ class Batch:
         except BaseException:  # interrupted: the sender does it
             self.encoding_until = 0.0
             raise
-        if self.content is None:
-            self.content = content
+        with queue.lock:  # another thread that has encoded it may have sent it since, under its sequence
+            if self.content is None:
+                self.content = content
         self.records = []
 
     def settle(self) -> None:
