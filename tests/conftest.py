@@ -71,14 +71,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     return RunScheduling(config, log)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
-    """The workers are forked from one process that has imported the tests."""
-    import warm_workers
-
-    warm_workers.prepare(config, specs)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """The collected tests stay until the end: the garbage collector does not go through them, neither while
