@@ -4,6 +4,7 @@ futures."""
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from compat.kafka.errors import (
 from compat.kafka.producer import _batches
 from compat.kafka.producer._batches import PartitionQueue
 from dafka.protocol.batch_reader import decode_batch
+from dafka.protocol.batch_writer import encode_batch
 from tests.compat.producer.queues import RECORD, ROOM, SIZE, Accumulator, filled
 
 Told = list[tuple[str, Any]]
@@ -220,3 +222,40 @@ def test_only_the_record_that_is_wrong_has_the_brokers_reason(queue: PartitionQu
     errors = [batch.error_of(index) for index in range(3)]
     assert [type(error) for error in errors] == [KafkaError, InvalidRecordError, KafkaError]
     assert "no key" in str(errors[1])
+
+
+class HeldUp:
+    """A lock, whose caller is held up in front of it until something has been done."""
+
+    def __init__(self, lock: Any) -> None:
+        self._lock = lock
+        self.meanwhile: Callable[[], None] | None = None
+
+    def __enter__(self) -> None:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+
+def test_a_thread_that_comes_late_with_an_encoding_leaves_the_one_that_was_sent(
+    queue: PartitionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch, _, _ = queue.append(RECORD, SIZE)
+    assert queue.seal_open() is batch
+    held_up = HeldUp(queue.lock)
+    monkeypatch.setattr(queue, "lock", held_up)
+
+    def sent() -> None:
+        batch.content = b"another thread's, sent under its sequence"
+
+    def encoded(*given: Any, **options: Any) -> bytes:
+        held_up.meanwhile = sent
+        return encode_batch(*given, **options)
+
+    monkeypatch.setattr(_batches, "encode_batch", encoded)
+    batch.encode()
+    assert batch.content == b"another thread's, sent under its sequence"
