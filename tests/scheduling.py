@@ -4,11 +4,13 @@ The scheduler of ``--dist loadgroup`` hands out tests without a group one by one
 worker has ever had whenever a test ends: of 12 000 tests that do nothing, 31 s of processor time, it takes
 12 s. Here they are handed out in runs, and what has ended is forgotten. The first ones, among which are those
 that take long (``conftest.py`` sorts them), are still handed out one by one, so that no worker has several.
+Runs that stand side by side are handed out far from each other: where one file's tests all wait, all workers
+came to it at once and the processor had nothing to do for seconds.
 """
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, gcd
 from typing import TYPE_CHECKING, Any
 
 from xdist.scheduler.loadgroup import LoadGroupScheduling
@@ -16,7 +18,7 @@ from xdist.scheduler.loadgroup import LoadGroupScheduling
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
-ALONE = 0.05  # of the tests without a group, from the front
+ALONE = 0.01  # of the tests without a group, from the front
 RUN = 8  # of the others are handed out together
 RUNS = 16  # for each worker, or more; where tests are few, runs are shorter
 
@@ -76,7 +78,18 @@ class RunScheduling(LoadGroupScheduling):
                 groups.setdefault(group, []).append(test)
         alone = ceil(ALONE * len(others))
         length = max(1, min(RUN, len(others) // (RUNS * len(self.nodes))))
-        runs = [[test] for test in others[:alone]]
-        runs += [others[first : first + length] for first in range(alone, len(others), length)]
+        runs = [others[first : first + length] for first in range(alone, len(others), length)]
+        runs = [[test] for test in others[:alone]] + spread(runs)
         in_order = sorted(groups.items(), key=lambda group: len(group[1]), reverse=True)
         return in_order + [(f"run {number}", run) for number, run in enumerate(runs)]
+
+
+def spread(units: list[Any]) -> list[Any]:
+    """The same in another order, in which neighbours are far from each other.
+
+    Tests of one file often wait, or compute, all alike: at any time the workers should have some of each.
+    """
+    step = ceil(0.618 * len(units))
+    while gcd(step, len(units)) > 1:
+        step += 1
+    return [units[place * step % len(units)] for place in range(len(units))]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from scheduling import ALONE, RUN, RunScheduling
+from scheduling import ALONE, RUN, RunScheduling, spread
 
 TESTS = [f"tests/test_{number % 7}.py::test_{number}[a@b]" for number in range(700)]
 GROUPED = [f"{test}@{'apache' if place % 3 else 'spark'}" for place, test in enumerate(TESTS[100:130])]
@@ -89,8 +90,17 @@ def test_groups_begin_first_and_the_front_is_handed_out_one_by_one(scheduling):
     others = TESTS[:100] + TESTS[130:]
     alone = int(ALONE * len(others)) + 1
     assert units[2 : 2 + alone] == [[test] for test in others[:alone]]
-    assert {len(tests) for tests in units[2 + alone : -1]} == {RUN}
-    assert [test for tests in units[2:] for test in tests] == others
+    runs = sorted(units[2 + alone :], key=lambda tests: TESTS.index(tests[0]))
+    assert {len(tests) for tests in runs[:-1]} == {RUN}
+    assert [test for tests in runs for test in tests] == others[alone:]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 10, 97, 100, 600, 1000])
+def test_neighbours_are_spread_and_none_is_left_out(count):
+    places = spread(list(range(count)))
+    assert sorted(places) == list(range(count))
+    if count > 10:
+        assert min(abs(one - other) for one, other in pairwise(places)) > count / 4
 
 
 def test_the_tests_of_a_worker_that_dies_are_run_by_the_others(scheduling, workers):
