@@ -31,9 +31,9 @@ SMALL_OCTETS = 4096  # of a batch that is walked in less than a millisecond
 _FRONT = 48  # more octets than the fields that are looked at can take
 
 
-def is_small(content: bytes) -> bool:
+def is_small(header: BatchHeader) -> bool:
     """Whether walking the batch takes next to no time, whatever is in it."""
-    return len(content) <= SMALL_OCTETS and not read_header(content).attributes & COMPRESSION_MASK
+    return header.size <= SMALL_OCTETS and not header.attributes & COMPRESSION_MASK
 
 
 def check_count(header: BatchHeader) -> None:

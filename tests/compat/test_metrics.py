@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from time import monotonic
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import kafka
@@ -11,6 +13,7 @@ from kafka.metrics.metrics_reporter import AbstractMetricsReporter
 from timing import until
 
 from compat.kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from compat.kafka._metrics import ProducerMetrics, new_registry
 from dafka.testing import TestBroker
 
 NOWHERE = {"bootstrap_servers": "127.0.0.1:1", "api_version": (2, 6)}
@@ -63,6 +66,25 @@ def test_a_producer_counts_its_records_and_bytes(kafka_producer: KafkaProducer) 
     assert figures["record-error-rate"] == figures["record-retry-rate"] == 0
     assert 0 <= figures["metadata-age"] < 60
     assert kafka_producer.metrics()["producer-topic-metrics.t"]["record-send-rate"] > 0
+
+
+def test_a_call_of_many_batches_counts_as_if_they_were_recorded_one_by_one() -> None:
+    now, sizes = 1000 * monotonic(), [300.0, 1000.0, 50.0, 650.0]
+    figures = []
+    for parts in ([sizes], [[size] for size in sizes]):
+        registry = new_registry(KafkaProducer.DEFAULT_CONFIG)
+        assert registry is not None
+        metrics = ProducerMetrics(registry)
+        for part in parts:
+            batches = [SimpleNamespace(content=bytes(int(size)), size=size, count=2) for size in part]
+            for batch in batches:
+                batch.created = now / 1000 - batch.size
+            metrics.answered(now / 1000, [("t", batches)])
+        figures.append(registry.by_group(raw=False)["producer-metrics"])
+    for name in ("batch-size", "record-size", "record-queue-time"):
+        for kind in ("avg", "max"):
+            assert figures[0][f"{name}-{kind}"] == pytest.approx(figures[1][f"{name}-{kind}"])
+    assert (figures[0]["batch-size-avg"], figures[0]["batch-size-max"]) == (500, 1000)
 
 
 def test_compression_shows(dafka_broker: TestBroker) -> None:

@@ -95,8 +95,8 @@ def admit(settings: TopicSettings, append: PartitionAppend, now: int) -> Refusal
     """
     try:
         _check_sizes(settings, append)
-        for position, content in enumerate(append.batches):
-            dated = _examined(settings, append, content, now)
+        for position, (content, header) in enumerate(zip(append.batches, append.headers, strict=True)):
+            dated = _examined(settings, append, content, header, now)
             if dated is not None:
                 append.batches = [*append.batches]
                 append.batches[position] = dated
@@ -116,9 +116,8 @@ def takes_time(settings: TopicSettings, append: PartitionAppend) -> bool:
     """Whether :func:`admit` may take its time."""
     if settings.compression != "producer":
         return True
-    for content in append.batches:
-        header = read_header(content)
-        if not is_small(content) and (header.count > _COUNTED or _has_to_be_walked(settings, header)):
+    for header in append.headers:
+        if not is_small(header) and (header.count > _COUNTED or _has_to_be_walked(settings, header)):
             return True
     return False
 
@@ -138,12 +137,13 @@ def _has_to_be_walked(settings: TopicSettings, header: BatchHeader) -> bool:
     return header.base_timestamp > header.max_timestamp or settings.timestamp_before_max_ms != LAST_TIMESTAMP
 
 
-def _examined(settings: TopicSettings, append: PartitionAppend, content: bytes, now: int) -> bytes | None:
+def _examined(
+    settings: TopicSettings, append: PartitionAppend, content: bytes, header: BatchHeader, now: int
+) -> bytes | None:
     """The batch if its largest timestamp has to be put right, None if it stays. Raises RefusedError."""
-    header = read_header(content)
     found = None
     if _has_to_be_walked(settings, header):
-        found = _found(content)
+        found = _found(content, header)
     else:
         _check_records(content, header)
     if found is not None and found.keyless and settings.compacted:
@@ -182,17 +182,17 @@ def _check_records(content: bytes, header: BatchHeader) -> None:
     """Raise RefusedError for a batch that has more or fewer records than it says."""
     try:
         if header.count <= _COUNTED:
-            check_records(content)
+            check_records(content, header)
         else:
-            BATCHES.run(check_records, bytes(content))
+            BATCHES.run(check_records, bytes(content), header)
     except BatchError as error:
         raise _refused(error) from error
 
 
-def _found(content: bytes) -> Found | None:
+def _found(content: bytes, header: BatchHeader) -> Found | None:
     """Walk through a batch; None if its codec is not installed. Raises RefusedError."""
     try:
-        return _walk(content) if is_small(content) else BATCHES.run(_walk, bytes(content))
+        return _walk(content) if is_small(header) else BATCHES.run(_walk, bytes(content))
     except BatchError as error:
         if error.cause == "codec":
             return None

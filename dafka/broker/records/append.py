@@ -19,18 +19,25 @@ _DAMAGED = frozenset(("short", "length", "crc"))
 class PartitionAppend:
     """The append of one produce call to one partition: checked batches, and how many offsets each takes.
 
-    ``headers`` are filled in if one of the batches is an idempotent producer's. ``timestamp`` is the
-    time that the broker gave all records (LogAppendTime), or -1.
+    ``headers`` are those of the batches as they came. ``timestamp`` is the time that the broker gave all
+    records (LogAppendTime), or -1.
     """
 
     __slots__ = ("batches", "headers", "request", "size", "spans", "timestamp")
 
-    def __init__(self, batches: Sequence[bytes], spans: list[int], size: int, request: Request) -> None:
+    def __init__(
+        self,
+        batches: Sequence[bytes],
+        headers: list[BatchHeader],
+        spans: list[int],
+        size: int,
+        request: Request,
+    ) -> None:
         self.batches = batches
+        self.headers = headers
         self.spans = spans
         self.size = size
         self.request = request
-        self.headers: list[BatchHeader] = []
         self.timestamp = -1
 
 
@@ -58,7 +65,6 @@ def check_batches(batches: Sequence[bytes], request: Request) -> PartitionAppend
     """The append of these batches, or the refusal of a batch that is not valid."""
     spans = []
     headers = []
-    idempotent = False
     size = 0
     for content in batches:
         if len(content) > BATCH_MAX_BYTES:
@@ -76,16 +82,11 @@ def check_batches(batches: Sequence[bytes], request: Request) -> PartitionAppend
         if header.count != span or header.is_control:
             what = "a control batch" if header.is_control else f"{header.count} records on {span} offsets"
             return Produced(InvalidRecordError, detail=f"{what}: clients do not write that")
-        if header.producer_id >= 0:
-            idempotent = True
-        elif header.is_transactional:
+        if header.producer_id < 0 and header.is_transactional:
             return Produced(InvalidRecordError, detail="a transactional batch without a producer id")
         spans.append(span)
         headers.append(header)
         size += len(content)
     if not spans:
         return Produced(InvalidRecordError, detail="no record batch")
-    append = PartitionAppend(batches, spans, size, request)
-    if idempotent:
-        append.headers = headers
-    return append
+    return PartitionAppend(batches, headers, spans, size, request)

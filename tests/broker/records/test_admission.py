@@ -374,7 +374,7 @@ def test_walking_through_a_large_batch_lets_other_partitions_pass(client, monkey
         return Found(1, 1, False)
 
     monkeypatch.setattr("dafka.broker.records.admission._walk", slow)
-    monkeypatch.setattr("dafka.broker.records.admission.is_small", lambda content: len(content) < 1000)
+    monkeypatch.setattr("dafka.broker.records.admission.is_small", lambda header: header.size < 1000)
     order: list[str] = []
 
     def produce_all() -> None:

@@ -33,9 +33,8 @@ def test_an_append_knows_how_many_offsets_each_batch_takes_and_the_bytes_of_all(
     assert (append.spans, append.size) == ([1, 2], len(batches[0]) + len(batches[1]))
 
 
-def test_headers_are_kept_if_one_of_the_batches_is_an_idempotent_producers():
+def test_headers_are_kept():
     idempotent = with_producer(batch(b"b"), 7, 0, 3)
-    assert checked(batch(b"a")).headers == []
     assert [header.producer_id for header in checked(batch(b"a"), idempotent).headers] == [-1, 7]
 
 
