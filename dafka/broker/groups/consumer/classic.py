@@ -63,7 +63,7 @@ def join(now: float, group: ConsumerGroup, request: JoinRequest, most: int = GRO
         )
         group.progress(now, member, is_new, heartbeat, request.session_timeout, classic=request)
     except BrokerResponseError as error:
-        return Joined(type(error), member_id=member_id)
+        return Joined(type(error))  # without a member id, as in Kafka
     member.answer_by = now + request.rebalance_timeout
     group.wake_at = min(group.wake_at, member.answer_by)
     protocol = request.protocols[0][0]

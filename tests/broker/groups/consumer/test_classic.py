@@ -105,6 +105,16 @@ def test_protocols_that_other_classic_members_do_not_have_are_refused(mixed):
     assert set(mixed.group.members) == {"x"}
 
 
+def test_a_refused_join_names_no_member(mixed):
+    """As in Kafka, whose answer to what it throws is the error alone."""
+    for refused in (
+        mixed.enter("nobody", instance_id="i"),
+        mixed.enter("nobody", metadata=b"?"),
+        mixed.enter(protocol_type="connect"),
+    ):
+        assert refused.error is not None and refused.member_id == ""
+
+
 def test_other_generations_and_members_are_refused(mixed):
     joined = mixed.settle(mixed.enter())
     assert mixed.beat(joined, 1) is IllegalGenerationError
