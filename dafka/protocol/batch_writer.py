@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, repeat
 from operator import add, itemgetter
-from typing import NamedTuple
+from typing import Any
 
 from crc32c import crc32c
 
@@ -81,7 +81,12 @@ def encode_batch(
     """
     if not records:
         raise ValueError(_EMPTY)
-    timestamps, keys, values, headers = map(list, zip(*records, strict=True))
+    fields: list[Any] = []
+    for record in records:
+        fields += record
+    if len(fields) != 4 * len(records):
+        raise ValueError("a record has four fields")
+    timestamps, keys, values, headers = fields[0::4], fields[1::4], fields[2::4], fields[3::4]
     return encode_columns(
         timestamps,
         keys,
@@ -193,8 +198,8 @@ def _write_alike(
     count, table = len(values), varint_table()
     if count > TABLE_SIZE:
         return None
-    value = _alike(values)
-    key = None if value is None else _alike(keys)
+    value = _alike(values, table)
+    key = None if value is None else _alike(keys, table)
     if key is None or value is None:
         return None
     fields = [key, value]
@@ -203,23 +208,23 @@ def _write_alike(
         if headers.count(headers[0]) == count:
             end = _header_field(headers[0], table)
         else:
-            some = _alike_headers(headers)
+            some = _alike_headers(headers, table)
             if some is None:
                 return None
             fields += some
             end = b""
     fixed, sizes = 1 + len(end), list[int]()  # of the octets of a record: those that all have, and others
-    for field in fields:
-        fixed += field.octets
-        if field.lengths:
-            sizes = list(map(add, sizes, field.lengths)) if sizes else field.lengths
+    for _, lengths, octets in fields:
+        fixed += octets
+        if lengths:
+            sizes = list(map(add, sizes, lengths)) if sizes else lengths
     leads = _leads(timestamps, sizes, fixed, end)
     if leads is None:
         return None
     columns: list[bytes | Sequence[bytes]] = [leads, table[:count]]
-    for column in chain.from_iterable(field.columns for field in fields):
+    for column in chain.from_iterable([field[0] for field in fields]):
         last = columns[-1]
-        if isinstance(column, bytes) and isinstance(last, bytes):
+        if type(column) is bytes and type(last) is bytes:
             columns[-1] = last + column
         else:
             columns.append(column)
@@ -230,50 +235,48 @@ def _write_alike(
     return b"".join(pieces)
 
 
-class _Field(NamedTuple):
-    """A field of all records: ``columns`` side by side, each a list or the octets that all records have.
-
-    ``lengths``: if they differ; ``octets``: those that each record has besides.
-    """
-
-    columns: tuple[bytes | Sequence[bytes], ...]
-    lengths: list[int]
-    octets: int
+# A field of all records: its columns side by side, each a list or the octets that all records have; the
+# lengths if they differ; and the octets that each record has besides.
+_Field = tuple[tuple["bytes | Sequence[bytes]", ...], list[int], int]
 
 
-def _alike(contents: Sequence[bytes | None]) -> _Field | None:
+def _alike(contents: Sequence[bytes | None], table: list[bytes]) -> _Field | None:
     """Contents and their lengths, if all are null, or all lengths take equally many octets and few differ."""
     if contents[0] is None:
-        return _Field((_NULL,), [], len(_NULL)) if contents.count(None) == len(contents) else None
+        return ((_NULL,), [], len(_NULL)) if contents.count(None) == len(contents) else None
     try:
-        if len(set(map(len, contents[:_SAMPLE]))) > _SAMPLE // _SHARE:  # type: ignore[arg-type]
+        first = len(contents[0])
+        if len(contents[-1]) != first and len(set(map(len, contents[:_SAMPLE]))) > _SAMPLE // _SHARE:  # type: ignore[arg-type]
             return None
         lengths = list(map(len, contents))  # type: ignore[arg-type]
     except TypeError:  # a null
         return None
+    octets = varint_octets(first)
+    if lengths.count(first) == len(lengths):
+        return (_varint(first, table), contents), [], octets + first  # type: ignore[return-value]
     different = set(lengths)
-    shortest, longest = min(different), max(different)
-    octets = varint_octets(shortest)
-    if shortest == longest:
-        return _Field((encode_varint(shortest), contents), [], octets + shortest)  # type: ignore[arg-type]
-    if longest >= TABLE_SIZE or varint_octets(longest) != octets:
+    longest = max(different)
+    if longest >= TABLE_SIZE or not varint_octets(min(different)) == octets == varint_octets(longest):
         return None
-    table = varint_table()
-    return _Field(([table[length] for length in lengths], contents), lengths, octets)  # type: ignore[arg-type]
+    return ([table[length] for length in lengths], contents), lengths, octets  # type: ignore[return-value]
 
 
-def _alike_headers(headers: Sequence[Headers]) -> list[_Field] | None:
+def _varint(number: int, table: list[bytes]) -> bytes:
+    return table[number] if number < TABLE_SIZE else encode_varint(number)
+
+
+def _alike_headers(headers: Sequence[Headers], table: list[bytes]) -> list[_Field] | None:
     """Headers, if all records have the same few names (:func:`_by_name`) and contents that are alike."""
     columns = _by_name(headers)
     if columns is None:
         return None
     number = encode_varint(len(columns))
-    fields = [_Field((number,), [], len(number))]
+    fields: list[_Field] = [((number,), [], len(number))]
     for name, contents in columns:
-        field = _alike(contents)
+        field = _alike(contents, table)
         if field is None:
             return None
-        fields += _Field((name,), [], len(name)), field
+        fields += ((name,), [], len(name)), field
     return fields
 
 
@@ -294,14 +297,14 @@ def _leads(timestamps: list[int], sizes: list[int], fixed: int, end: bytes) -> l
         for limit in _OFFSET_LIMITS:
             if start < limit < stop:
                 stop = limit
-        stamp = encode_varint(timestamp - first)
+        stamp = _varint(timestamp - first, table)
         own = fixed + len(stamp) + len(table[start])
         if sizes:
             rest = b"\0" + stamp
             lead = {size: end + table[own + size] + rest for size in different}
             leads += map(lead.__getitem__, sizes[start:stop])
         else:
-            leads += [end + encode_varint(own) + b"\0" + stamp] * (stop - start)
+            leads += [end + _varint(own, table) + b"\0" + stamp] * (stop - start)
         start = stop
     leads[0] = leads[0][len(end) :]
     return leads
