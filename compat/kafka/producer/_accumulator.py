@@ -30,8 +30,8 @@ from dafka.hub.hub import Hub, Waiter
 BYTES_UNDER_WAY = 32 * 1024 * 1024
 LARGEST_BATCH = 1_000_000  # octets; below the broker's message.max.bytes
 FINISH_SLICE = 0.1  # seconds between two looks for callbacks that no other thread can run
-# Octets under way, more than go into one call of the broker, from which on a thread that sends lets the hub
-# go on: less is gathered meanwhile otherwise, and calls become more and smaller.
+# Octets under way, more than go into one call of the broker, from which on a thread that sends to another
+# process lets the hub go on: less is gathered meanwhile otherwise, and calls become more and smaller.
 LAG = 4 * 1024 * 1024
 
 
@@ -100,8 +100,10 @@ class BufferPool:
 class RecordAccumulator:
     """A producer's queues and batches. Methods are for any thread where they do not say otherwise."""
 
-    def __init__(self, hub: Hub, config: dict[str, Any]) -> None:
+    def __init__(self, hub: Hub, config: dict[str, Any], is_remote: bool) -> None:
+        """``is_remote``: the broker is in another process, and would stand idle while the hub waits."""
         self._hub = hub
+        self.is_remote = is_remote
         # A batch that the broker would refuse as too large takes all its records with it.
         self._new_queue_args = (min(config["batch_size"], LARGEST_BATCH), config["compression_type"])
         self._config = config
@@ -138,7 +140,7 @@ class RecordAccumulator:
             sealed.encode()
             if self._sender_asleep:
                 self.wake()
-            if self.pool.under_way > LAG:
+            if self.is_remote and self.pool.under_way > LAG:
                 self._hub.give_way()
         if not index:
             self._ready.append(queue)

@@ -81,7 +81,9 @@ class KafkaProducer:
         metrics = None if self._metrics is None else ProducerMetrics(self._metrics)
         self._transactions: Transactions | None = None
         identity = self._new_identity() if self.config["enable_idempotence"] else None
-        self._accumulator = _accumulator.RecordAccumulator(self._client.hub, self.config)
+        self._accumulator = _accumulator.RecordAccumulator(
+            self._client.hub, self.config, self._client.broker.is_remote
+        )
         self._sender = Sender(self._client, self._accumulator, self.config, metrics, identity)
         self._topics = self._accumulator.topics
         self._partitioning = Partitioning(self._client, self._topics, self._sender.refresh, self.config)

@@ -44,10 +44,18 @@ def test_send_waits_when_too_much_is_under_way(
     assert producer._accumulator.pool.under_way == 0 and not producer._accumulator.incomplete
 
 
-def test_a_thread_that_sends_much_lets_the_hub_go_on(
-    broker: TestBroker, new_producer: Producers, monkeypatch: pytest.MonkeyPatch
+def test_whether_the_broker_is_in_another_process_is_known(new_producer: Producers) -> None:
+    assert not new_producer()._accumulator.is_remote
+    with KafkaProducer(bootstrap_servers="127.0.0.1:1", api_version=(2, 6)) as elsewhere:
+        assert elsewhere._accumulator.is_remote
+
+
+@pytest.mark.parametrize("is_remote", [True, False])
+def test_a_thread_that_sends_much_lets_the_hub_go_on_for_a_broker_in_another_process(
+    broker: TestBroker, new_producer: Producers, monkeypatch: pytest.MonkeyPatch, is_remote: bool
 ) -> None:
     producer = new_producer(batch_size=1000)
+    producer._accumulator.is_remote = is_remote
     producer.partitions_for("t")
     given: list[int] = []
     pool = producer._accumulator.pool
@@ -57,8 +65,11 @@ def test_a_thread_that_sends_much_lets_the_hub_go_on(
         for _ in range(400):
             producer.send("t", b"x" * 100)
     producer.flush(100)
-    assert 20_000 < given[0] < 25_000
-    assert 15 < len(given) < 40  # one for each batch from then on
+    if is_remote:
+        assert 20_000 < given[0] < 25_000
+        assert 15 < len(given) < 40  # one for each batch from then on
+    else:
+        assert not given
 
 
 def test_send_gives_up_waiting_after_max_block_ms(
