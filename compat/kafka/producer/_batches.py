@@ -249,10 +249,10 @@ class Batch:
                 else:
                     run_callback(on_error, error, "errback")
         finally:
+            self.queue.accumulator.finished(self)  # before wait() returns: flush() leaves nothing behind
             with self.queue.lock:
                 self.finished = True
                 waiters, self.waiters = self.waiters, None
-            self.queue.accumulator.finished(self)
             for waiter in waiters or ():
                 waiter.set()
 

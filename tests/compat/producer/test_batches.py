@@ -180,6 +180,16 @@ def test_callbacks_are_called_in_the_order_of_the_records_before_waiters_are_wok
     assert not batch.call_back(0, Future(0), told.append, told.append)
 
 
+def test_the_accumulator_is_done_with_a_batch_before_a_wait_for_it_ends(
+    queue: PartitionQueue, accumulator: Accumulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch, known = filled(queue, 1), list[bool]()
+    monkeypatch.setattr(accumulator, "finished", lambda batch: known.append(batch.finished))
+    batch.resolve(0, -1, None)
+    assert batch.wait(100)
+    assert known == [False]
+
+
 def test_a_callback_that_raises_keeps_the_others_from_nothing(queue: PartitionQueue) -> None:
     batch, told = filled(queue, 2), Told()
 
