@@ -18,6 +18,7 @@ from compat.broker._subscribers import SafeSubscriber, StatusSubscriber, Subscri
 from compat.broker._topic import AnyTopic, Topic, topic_text, topic_texts
 from compat.broker._values.conversion import to_value
 from dafka import overlay
+from dafka.hub.waits import bounded_wait
 from dafka.overlay.node.types import parse_address
 from dafka.sockets.hosts import host_and_port
 
@@ -67,11 +68,11 @@ class Endpoint:
 
         A failed attempt is repeated after ``retry`` seconds, of which the fraction does not count; 0: never.
         """
-        return self._endpoint.peer(_address(addr, port), retry=max(0, int(retry)))
+        return self._endpoint.peer(_address(addr, port), retry=_whole(retry))
 
     def peer_nosync(self, addr: str, port: int, retry: float = 10.0) -> None:
         """:meth:`peer` without waiting."""
-        self._endpoint.peer_nosync(_address(addr, port), retry=max(0, int(retry)))
+        self._endpoint.peer_nosync(_address(addr, port), retry=_whole(retry))
 
     def unpeer(self, addr: str, port: int) -> bool:
         """Say goodbye to the peer at an address, and wait for its answer; whether it was one."""
@@ -180,6 +181,10 @@ def _address(host: str, port: int) -> str:
     if not isinstance(host, str) or not isinstance(port, int) or not 0 <= port <= 0xFFFF:
         raise TypeError(f"no address and port: {host!r}, {port!r}")
     return host_and_port(host, port)
+
+
+def _whole(retry: float) -> int:
+    return max(0, int(bounded_wait(retry, "retry")))
 
 
 def _network(address: str | None) -> NetworkInfo | None:

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from compat.broker._status import Error, Status
 from compat.broker._topic import AnyTopic, topic_text
 from compat.broker._values.conversion import to_immutable, to_python
+from dafka.hub.waits import wait_of
 from dafka.overlay.node import subscriber as overlay
 from dafka.overlay.node.errors import Closed, Empty
 from dafka.overlay.node.types import Message
@@ -68,6 +69,7 @@ class Receiver(ABC, Generic[Inner]):
         return self._open.fileno()
 
     def _several(self, count: int, seconds: float | None) -> list[Any]:
+        seconds = wait_of(seconds, "get's time")
         deadline = None if seconds is None else time.monotonic() + seconds
         several: list[Any] = []
         while len(several) < count:

@@ -24,6 +24,7 @@ from dafka.broker.listening import PROTOCOLS, SASL_PLAINTEXT, SASL_SSL, SSL
 from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT, UNUSED_SECONDS
 from dafka.broker.running import Running
 from dafka.hub.hub import Hub, get_hub
+from dafka.hub.waits import interval_of, wait_of
 from dafka.security.sasl.options import ClientSasl
 from dafka.security.tls import ClientTls
 
@@ -99,14 +100,17 @@ def connect(
     (trusted authorities, with SSL; None: those of the system) and ``sasl`` (the client's account) are for
     TCP.
 
-    Raises ValueError for a port that is not a number, ``kafka.errors.KafkaTimeoutError`` (its cause is what
-    came of TCP, where that was tried), ``kafka.errors.KafkaConfigurationError`` for another security
-    protocol, :class:`dafka.security.TlsError` for files of ``tls`` that cannot be used, and
-    what :meth:`dafka.Broker.start` raises.
+    Raises ValueError for a port that is not a number or a time that is NaN,
+    ``kafka.errors.KafkaTimeoutError`` (its cause is what came of TCP, where that was tried),
+    ``kafka.errors.KafkaConfigurationError`` for another security protocol,
+    :class:`dafka.security.TlsError` for files of ``tls`` that cannot be used, and what
+    :meth:`dafka.Broker.start` raises.
     """
     # Brings kafka-python's networking along, which a broker by itself has no use for.
     from kafka.cluster import collect_hosts
 
+    timeout = wait_of(timeout)
+    request_timeout = interval_of(request_timeout, "request_timeout")
     servers = bootstrap_servers if isinstance(bootstrap_servers, str) else list(bootstrap_servers)
     addresses = [(host, port) for host, port, _ in collect_hosts(servers, randomize=False)]
     folder = os.environ.get(EMBEDDED)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from dafka.cli import deferred_packages
+from dafka.cli.numbers import Number
 
 deferred_packages.defer()
 
@@ -142,7 +143,7 @@ def _advertised(ctx: click.Context, param: click.Parameter, text: str | None) ->
 @retention_options
 @click.option(
     "--offsets-retention",
-    type=float,
+    type=Number(),
     default=OFFSETS_RETENTION,
     show_default=True,
     help="Seconds to keep the offsets of a group without members; -1: for ever.",

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO, TextIO, cast
 import click
 
 from dafka.cli.metrics import Metrics, metrics_options
+from dafka.cli.numbers import Number, Seconds
 from dafka.cli.options import (
     PartitionAddress,
-    Seconds,
     TopicName,
     check_reader,
     ended_by_signal,
@@ -64,7 +64,7 @@ class StartAt(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 )
 @click.option(
     "--store-timeout",
-    type=click.FloatRange(30),
+    type=Number(30),
     help="Seconds after which a silent store counts as lost with what only it has.  [default: never]",
 )
 @click.option("--terminate-unacked", type=bool, default=False, help="Do not wait for stores at the end.")

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from dafka.cli.options import Seconds, TopicName, check_reader, ended_by_signal, mesh_arguments
+from dafka.cli.numbers import Seconds
+from dafka.cli.options import TopicName, check_reader, ended_by_signal, mesh_arguments
 from dafka.mesh.observer import Observer
 from dafka.protocol.commands import Command, DirectHead, Head
 from dafka.protocol.runs import Run

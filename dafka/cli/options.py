@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import gc
 import io
-import math
 import os
 import select
 import signal
@@ -21,6 +20,7 @@ import click
 
 from dafka.cli import keys as names
 from dafka.cli.logs import Format, log_to_stderr
+from dafka.cli.numbers import Number
 from dafka.cli.systemd import STOPPING, Watchdog, notify
 from dafka.cli.toml_files import TomlFileError, read_toml
 from dafka.cli.zpl import ZplError, parse_zpl
@@ -63,19 +63,6 @@ class PartitionAddress(click.ParamType):  # type: ignore[type-arg, unused-ignore
             return check_address(value).decode()
         except InvalidAddressError as error:
             self.fail(str(error), param, ctx)
-
-
-class Seconds(click.FloatRange):
-    """A length of time that may be waited for: 0 or more, and ``inf``."""
-
-    def __init__(self) -> None:
-        super().__init__(0)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        seconds: float = super().convert(value, param, ctx)
-        if math.isnan(seconds):  # NaN passes every check of a range
-            self.fail(f"{value} is not a number of seconds", param, ctx)
-        return seconds
 
 
 def check_folder(ctx: click.Context, param: click.Parameter, folder: str) -> str:
@@ -239,7 +226,7 @@ def retention_options(command: Command) -> Command:
     """``--retention-ms``, ``--retention-bytes`` and ``--retention-check-interval``, likewise."""
     command = click.option(
         "--retention-check-interval",
-        type=click.FloatRange(0, min_open=True),
+        type=Number(0, min_open=True),
         default=CHECK_INTERVAL,
         show_default=True,
         help="Seconds between two looks at what is to go.",

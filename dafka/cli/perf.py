@@ -15,7 +15,8 @@ from typing import Any
 
 import click
 
-from dafka.cli.options import Seconds, ended_by_signal, mesh_arguments
+from dafka.cli.numbers import Seconds
+from dafka.cli.options import ended_by_signal, mesh_arguments
 from dafka.mesh import limits
 from dafka.mesh.consumer import Consumer
 from dafka.mesh.producer import Producer

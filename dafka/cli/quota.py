@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dafka.cli.numbers import Number
 from dafka.cli.where import where
 
 Command = Callable[..., Any]
@@ -55,13 +56,13 @@ def quota() -> None:
 @click.option("--consumer-byte-rate", type=click.IntRange(1), metavar="N", help="Octets read.")
 @click.option(
     "--request-percentage",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
     metavar="N",
     help="Processor time of the broker; 100 is one core.",
 )
 @click.option(
     "--controller-mutation-rate",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
     metavar="N",
     help="Partitions created, added and deleted.",
 )

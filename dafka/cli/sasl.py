@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dafka.cli.numbers import Number
 from dafka.security.sasl.options import OAuthTokens, ServerSasl
 from dafka.security.sasl.steps import OAUTHBEARER, SCRAM_MECHANISMS
 
@@ -25,7 +26,7 @@ def sasl_options(command: Command) -> Command:
     )
     @click.option(
         "--sasl-max-session",
-        type=click.FloatRange(0),
+        type=Number(0),
         default=0.0,
         show_default=True,
         help="Seconds after which clients say again who they are; 0: never.",

@@ -44,9 +44,11 @@ class Deadlines(Generic[K]):
         self._closed = False
 
     def set(self, key: K, at: float) -> None:
-        """Set the deadline of a key, unless it has an earlier one."""
+        """Set the deadline of a key, unless it has an earlier one. Raises ValueError for NaN."""
         if at >= self._valid.get(key, inf) or self._closed:
             return
+        if at != at:  # would take the order out of the heap
+            raise ValueError(f"the deadline of {key!r:.100} is a time, not nan")
         self._valid[key] = at
         self._pushed += 1
         heapq.heappush(self._heap, (at, self._pushed, key))

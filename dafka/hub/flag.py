@@ -11,6 +11,7 @@ import gevent
 from gevent.hub import Waiter
 
 from dafka.hub import limits
+from dafka.hub.waits import LONGEST
 
 
 class Flag:
@@ -37,7 +38,10 @@ class Flag:
         self._set = False
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it is set, for at most that time and TICK_SECONDS; whether it was."""
+        """Wait until it is set, for at most that time and TICK_SECONDS; whether it was.
+
+        Raises ValueError for NaN; infinity is for ever.
+        """
         if self._set:
             return True
         waiter = Waiter()
@@ -63,7 +67,7 @@ class _Ticks:
 
     def add(self, waiter: Waiter, seconds: float) -> int:
         """Have ``waiter.switch(False)`` called after that time; returns the tick."""
-        tick = int((time.monotonic() + seconds) / limits.TICK_SECONDS) + 1
+        tick = int((time.monotonic() + min(seconds, LONGEST)) / limits.TICK_SECONDS) + 1
         due = self._due.get(tick)
         if due is None:
             due = self._due[tick] = {}

@@ -31,6 +31,7 @@ from gevent import monkey
 from gevent._hub_local import get_hub_if_exists
 
 from dafka.hub import limits
+from dafka.hub.loops import begin_loop
 from dafka.hub.turns import TurnGauge
 from dafka.protocol.errors import DafkaError
 
@@ -94,7 +95,12 @@ class Waiter:
                 self._watcher.send()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until :meth:`set` or for ``timeout`` seconds (None: for ever); whether it was set."""
+        """Wait until :meth:`set` or for ``timeout`` seconds (None: for ever); whether it was set.
+
+        Raises ValueError for NaN, which would keep other timers of the caller's loop from ending.
+        """
+        if timeout is not None and timeout != timeout:
+            raise ValueError("a time to wait is a number of seconds, not nan")
         if self._watcher is None:
             if timeout is None:
                 acquired = self._lock.acquire()
@@ -245,7 +251,7 @@ class Hub:
 
     def _main(self, started: Any) -> None:
         self._ident = _get_ident()
-        loop = gevent.get_hub().loop
+        loop = begin_loop()
         self._stop_event = gevent.event.Event()
         self._async = loop.async_()
         self._async.start(self._drain)

@@ -17,6 +17,7 @@ from itertools import chain, islice
 from typing import Any
 
 from dafka.hub.hub import Hub, Waiter, get_hub
+from dafka.hub.waits import bounded_wait
 from dafka.mesh import limits, metrics_port
 from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, topic_name
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
@@ -126,11 +127,12 @@ class Consumer:
                 raise StopIteration
 
     def poll(self, timeout: float = 0.0, max_records: int = 500) -> list[Record]:
-        """The records at hand, at most ``max_records``; waits up to ``timeout`` seconds for the first one."""
+        """The records at hand, at most ``max_records``; waits up to ``timeout`` seconds for the first one
+        (infinity: for ever). Raises ValueError for a ``timeout`` of NaN."""
         self._check_open()
         if max_records < 1:
             raise ValueError(f"max_records is at least 1, not {max_records!r}")
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + bounded_wait(timeout)
         records: list[Record] = []
         while len(records) < max_records:
             records.extend(islice(self._records, max_records - len(records)))

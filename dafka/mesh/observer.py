@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from dafka.hub.hub import Hub, Waiter, get_hub
 from dafka.hub.turns import Pace
+from dafka.hub.waits import bounded_wait
 from dafka.mesh import limits, metrics_port
 from dafka.mesh.address import TowerLike
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
@@ -87,7 +88,7 @@ class Observer:
 
     def poll(self, timeout: float) -> list[Heard]:
         """The commands heard since the last call; waits up to ``timeout`` seconds for the first one."""
-        return self._node.take(timeout)
+        return self._node.take(bounded_wait(timeout))
 
     @property
     def discarded(self) -> dict[str, int]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
+from dafka.hub.waits import interval_of
 from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, check_address, new_address, tower_addresses
 from dafka.protocol.framing import Framing
@@ -91,7 +92,9 @@ def mesh_options(
     nodes meet through any of them. None is where the C daemon listens. Raises
     :class:`InvalidAddressError`, and ValueError for any other value that cannot be.
     """
-    if not 0 < beacon_interval < beacon_timeout:
+    beacon_interval = interval_of(beacon_interval, "beacon_interval", above=True)
+    beacon_timeout = interval_of(beacon_timeout, "beacon_timeout", above=True)
+    if not beacon_interval < beacon_timeout:
         raise ValueError(
             f"beacon_interval is above 0 and below beacon_timeout, not {beacon_interval!r} s "
             f"with a timeout of {beacon_timeout!r} s"

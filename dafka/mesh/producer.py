@@ -8,7 +8,6 @@ records or record batches (:mod:`dafka.mesh.batch_producer`).
 from __future__ import annotations
 
 import logging
-import math
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -17,6 +16,7 @@ from weakref import WeakSet, WeakValueDictionary
 from gevent import monkey
 
 from dafka.hub.hub import get_hub
+from dafka.hub.waits import interval_of, wait_of
 from dafka.mesh import limits, metrics_port
 from dafka.mesh.address import TowerLike, check_topic, topic_name
 from dafka.mesh.batch_producer import BatchProducerNode
@@ -53,6 +53,7 @@ log = logging.getLogger(__name__)
 CLOSE_TIMEOUT = 10.0  # seconds that close() waits for acknowledgements by default
 SHORTEST_STORE_TIMEOUT = 30.0  # seconds; above Limits.longest_ack_interval, with one lost
 END_TIMEOUT = 10.0  # seconds that stores have to say where a partition ends
+LONGEST_LINGER = 3600.0
 LINGER = 0.005  # seconds that a record batch waits for more records by default
 
 _Lock = monkey.get_original("threading", "Lock")
@@ -106,15 +107,14 @@ class Producer:
         octets = check_topic(topic)
         if not isinstance(min_stores, int) or min_stores < 0:
             raise ValueError(f"min_stores is a number of stores, 0 or more, not {min_stores!r}")
-        if not head_interval > 0:
-            raise ValueError(f"head_interval is a time in seconds above 0, not {head_interval!r}")
-        if store_timeout is not None and not store_timeout >= SHORTEST_STORE_TIMEOUT:
+        head_interval = interval_of(head_interval, "head_interval", above=True)
+        store_timeout = wait_of(store_timeout, "store_timeout")
+        if store_timeout is not None and store_timeout < SHORTEST_STORE_TIMEOUT:
             raise ValueError(
                 f"store_timeout is a time of {SHORTEST_STORE_TIMEOUT:g} s or more, or None, "
                 f"not {store_timeout!r}"
             )
-        if not 0 < end_timeout < math.inf:
-            raise ValueError(f"end_timeout is a time in seconds above 0, not {end_timeout!r}")
+        end_timeout = interval_of(end_timeout, "end_timeout", above=True)
         if end_unknown not in ("error", "begin"):
             raise ValueError(f"end_unknown is 'error' or 'begin', not {end_unknown!r}")
         _check_batching(batch, compression, linger)
@@ -162,13 +162,17 @@ class Producer:
         """Publish one record and return its offset.
 
         Returns as soon as the record is handed over; waits only while there is no room, at most
-        ``timeout`` seconds. With ``batch`` the value may be None, and a record has a ``key``, ``headers``
-        (name and value) and a ``timestamp`` (milliseconds since the epoch, now unless given).
+        ``timeout`` seconds (None: for ever). With ``batch`` the value may be None, and a record has a
+        ``key``, ``headers`` (name and value) and a ``timestamp`` (milliseconds since the epoch, by default
+        now).
 
         Raises TypeError for anything but bytes, :class:`RecordTooLargeError`, :class:`SendTimeoutError`,
-        :class:`ProducerClosedError`. Without ``batch`` also :class:`MessageKindError`: for a key, headers or
-        a timestamp, and for a value that readers would take for a record batch.
+        :class:`ProducerClosedError`, ValueError for a ``timeout`` of NaN. Without ``batch`` also
+        :class:`MessageKindError`: for a key, headers or a timestamp, and for a value that readers would take
+        for a record batch.
         """
+        if timeout is not None:
+            timeout = wait_of(timeout)
         if self._batches is not None:
             return self._batches.append(value, key, headers, timestamp, timeout)
         if key is not None or headers or timestamp is not None:
@@ -235,6 +239,7 @@ class Producer:
 
         Raises :class:`UnacknowledgedError` after ``timeout`` seconds (None: waits for ever).
         """
+        timeout = wait_of(timeout)
         end = self._node.next if self._batches is None else self._batches.seal()
         self._hub.run(self._node.flush, end, timeout)
 
@@ -244,6 +249,7 @@ class Producer:
         Raises :class:`UnacknowledgedError`, which says what stores did not acknowledge. Closing twice is
         allowed.
         """
+        timeout = wait_of(timeout)
         with self._lock:
             if self._closed:
                 return
@@ -281,8 +287,8 @@ def _check_batching(batch: bool, compression: str | None, linger: float | None) 
     if compression is not None and not is_available(compression):
         library = LIBRARIES[compression]
         raise ValueError(f"compression {compression!r} is not installed: pip install {library}")
-    if linger is not None and not 0 <= linger < 3600:
-        raise ValueError(f"linger is a time in seconds, 0 or more, not {linger!r}")
+    if linger is not None:
+        interval_of(linger, "linger", most=LONGEST_LINGER)
 
 
 _producers: WeakSet[Producer] = WeakSet()

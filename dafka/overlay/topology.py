@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from dafka.hub.waits import bounded_wait
 from dafka.overlay.node.endpoint import Endpoint
 from dafka.overlay.node.errors import Empty
 from dafka.overlay.node.types import EndpointId, Message
@@ -66,7 +67,7 @@ class Observer:
 
     def find_all(self, timeout: float) -> None:
         """Ask everybody who is reachable, until all have answered or for ``timeout`` seconds."""
-        ends = time.monotonic() + timeout
+        ends = time.monotonic() + bounded_wait(timeout)
         while True:
             self.look(max(min(_AGAIN / 4, ends - time.monotonic()), 0.0))
             if not self.silent or time.monotonic() >= ends:

@@ -10,6 +10,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
+from dafka.hub.waits import bounded_wait
+
 T = TypeVar("T")
 
 TIMEOUT = 30.0  # seconds; it only ends what never comes: a busy machine may stop a process for many
@@ -24,7 +26,8 @@ def wait_until(condition: Callable[[], T], timeout: float = TIMEOUT, what: str |
     """Wait until ``condition()`` is true, at most ``timeout`` seconds, and return its result.
 
     ``what`` describes the condition in the error's message; a function is called for it when the time is
-    over. Raises :class:`NotInTimeError`; exceptions of the condition come through.
+    over. Raises :class:`NotInTimeError`, and ValueError for a ``timeout`` of NaN; exceptions of the condition
+    come through.
     """
     for pause in _pauses(timeout):
         outcome = condition()
@@ -59,7 +62,7 @@ async def async_wait_until(
 
 def _pauses(timeout: float) -> Iterator[float]:
     """How long to wait after each look but the last one, which is at the end of the time."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + bounded_wait(timeout)
     pause = FIRST_PAUSE
     while (left := deadline - time.monotonic()) > 0:
         yield min(pause, left)

@@ -113,3 +113,11 @@ def test_others_have_their_turns_while_a_deadline_comes_again_and_again(table: T
     until(lambda: len(table.due) == 50)
     table.hub.run(deadlines.close)
     assert len({one for one in turns if 0 < one < 50}) > 10
+
+
+def test_nan_is_no_deadline(table):
+    with pytest.raises(ValueError, match="the deadline of 'a' is a time, not nan"):
+        table.set("a", float("nan"))
+    table.set("b", 1)
+    table.pass_time(1)
+    until(lambda: table.due == ["b"])

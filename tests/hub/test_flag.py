@@ -6,6 +6,7 @@ import time
 from itertools import pairwise
 
 import gevent
+import pytest
 
 from dafka.hub.flag import Flag
 
@@ -89,3 +90,13 @@ def test_a_shorter_wait_than_those_before_ends_before_them():
     ]
     gevent.joinall(waiting, timeout=100)
     assert order == [0.001, 0.06, 0.09, 0.12]
+
+
+def test_a_wait_may_be_for_ever_and_one_of_nan_seconds_is_refused():
+    flag = Flag()
+    green = begun(flag.wait, float("inf"))
+    flag.set()
+    assert green.get(timeout=100)
+    flag.clear()
+    with pytest.raises(ValueError, match="NaN"):
+        flag.wait(float("nan"))

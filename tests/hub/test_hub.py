@@ -348,3 +348,14 @@ def test_a_waiter_whose_thread_and_loop_have_ended_is_set_in_vain():
     thread.start()
     thread.join()
     made[0].set()
+
+
+def test_a_waiter_of_any_thread_refuses_to_wait_nan_seconds():
+    def refuse() -> None:
+        waiter = Waiter()
+        with pytest.raises(ValueError, match="not nan"):
+            waiter.wait(float("nan"))
+        waiter.close()
+
+    refuse()
+    gevent.spawn(refuse).get(timeout=60)  # in the loop of this thread, whose timers are not ours

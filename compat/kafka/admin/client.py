@@ -24,6 +24,7 @@ from kafka.protocol.broker_version_data import BrokerVersionData
 from compat.kafka._client import Client
 from compat.kafka._metrics import Registry
 from compat.kafka._mirror import counterpart_names
+from compat.kafka._times import check_times
 from compat.kafka.admin._requests import Requests
 
 
@@ -31,7 +32,8 @@ class KafkaAdminClient(_TheirAdminClient):
     """Administers a broker; methods and configuration are kafka-python's. Addresses: see :mod:`compat.kafka`.
 
     Raises:
-        KafkaConfigurationError: unknown configuration keys, or an ``api_version`` that is not a tuple.
+        KafkaConfigurationError: unknown configuration keys, times that are none, or an ``api_version`` that
+            is not a tuple.
         UnrecognizedBrokerVersion: an ``api_version`` older than all that kafka-python knows.
         KafkaTimeoutError: no broker at ``bootstrap_servers``.
     """
@@ -44,6 +46,7 @@ class KafkaAdminClient(_TheirAdminClient):
             raise KafkaConfigurationError(f"Unrecognized configs: {unknown}")
         self.config = copy.copy(self.DEFAULT_CONFIG)
         self.config.update(configs)
+        check_times(self.config)
         asked = self.config["api_version"]
         versions = None if asked is None else BrokerVersionData(asked)
         self._metrics = Registry(self.config)

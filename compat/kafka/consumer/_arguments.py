@@ -9,9 +9,12 @@ from kafka.consumer.subscription_state import SubscriptionState
 from kafka.errors import IllegalStateError
 from kafka.structs import TopicPartition
 
+from dafka.hub.waits import bounded_wait
+
 
 def check_poll(timeout_ms: float, max_records: Any) -> None:
     """Raise ValueError or TypeError for what a poll cannot be told."""
+    bounded_wait(timeout_ms, "timeout_ms", "milliseconds")
     if timeout_ms < 0:
         raise ValueError("Timeout must not be negative")
     if not isinstance(max_records, int):

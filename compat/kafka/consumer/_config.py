@@ -15,6 +15,8 @@ from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.protocol.consumer import IsolationLevel
 from kafka.serializer import Deserializer, DeserializeWrapper
 
+from compat.kafka._times import check_times
+
 OWN_CONFIG: dict[str, Any] = {"group_protocol": "classic", "group_remote_assignor": None}
 """Keys that kafka-python lacks, by the names of Kafka's settings, and their defaults."""
 
@@ -27,8 +29,8 @@ def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, 
     """The configuration with the defaults filled in.
 
     Raises:
-        KafkaConfigurationError: unknown keys, timeouts that do not go together, or an ``api_version`` that
-            is not a tuple.
+        KafkaConfigurationError: unknown keys, times that are none or do not go together, or an
+            ``api_version`` that is not a tuple.
         UnrecognizedBrokerVersion: an ``api_version`` older than all that kafka-python knows.
     """
     defaults = {**defaults, **OWN_CONFIG}
@@ -48,6 +50,7 @@ def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, 
     if renamed:
         log.warning("use auto_offset_reset=%s (%s is deprecated)", renamed, config["auto_offset_reset"])
         config["auto_offset_reset"] = renamed
+    check_times(config)
     idle, request = config["connections_max_idle_ms"], config["request_timeout_ms"]
     if not config["fetch_max_wait_ms"] < request < idle:
         raise KafkaConfigurationError(

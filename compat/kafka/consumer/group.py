@@ -35,6 +35,7 @@ from compat.kafka._calls import Calls
 from compat.kafka._client import Client, cut_off_in_child
 from compat.kafka._metrics import ConsumerMetrics, add_fetch_totals, consumer_metrics, new_registry
 from compat.kafka._mirror import counterpart_names
+from compat.kafka._times import timeout_of
 from compat.kafka.consumer._arguments import (
     check_assigned,
     check_partition,
@@ -276,7 +277,7 @@ class KafkaConsumer:
         self._settle()
         if self._subscription.assignment[partition].position is None:
             self._check_open()
-        return self._positions.await_position(partition, timeout_ms)
+        return self._positions.await_position(partition, timeout_of(timeout_ms))
 
     def highwater(self, partition: TopicPartition) -> int | None:
         """The offset behind the partition's last record, as of the last fetch; None before the first."""
@@ -347,7 +348,7 @@ class KafkaConsumer:
             FencedInstanceIdError: another consumer has joined with this ``group_instance_id``.
             KafkaTimeoutError: not within ``timeout_ms`` (default ``request_timeout_ms``).
         """
-        self._positions.commit(self._offsets_to_commit(offsets), timeout_ms)
+        self._positions.commit(self._offsets_to_commit(offsets), timeout_of(timeout_ms))
 
     def commit_async(self, offsets: Any = None, callback: Any = None) -> Future:
         """Commit without waiting; a later poll or commit calls ``callback(offsets, None or exception)``."""
@@ -371,7 +372,7 @@ class KafkaConsumer:
         """
         self._check_group()
         check_partition(partition)
-        found = self._lookup.committed(partition, timeout_ms)
+        found = self._lookup.committed(partition, timeout_of(timeout_ms))
         return found if metadata or found is None else found.offset
 
     def _check_group(self) -> None:
@@ -396,13 +397,13 @@ class KafkaConsumer:
         Raises:
             KafkaTimeoutError: a partition was not found within ``timeout_ms`` (``request_timeout_ms``).
         """
-        return self._lookup.edges(partitions, OffsetResetStrategy.EARLIEST, timeout_ms)
+        return self._lookup.edges(partitions, OffsetResetStrategy.EARLIEST, timeout_of(timeout_ms))
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
     ) -> dict[TopicPartition, int]:
         """The offset behind the last record of each partition; raises as ``beginning_offsets``."""
-        return self._lookup.edges(partitions, OffsetResetStrategy.LATEST, timeout_ms)
+        return self._lookup.edges(partitions, OffsetResetStrategy.LATEST, timeout_of(timeout_ms))
 
     def offsets_for_times(
         self, timestamps: dict[TopicPartition, int], timeout_ms: float | None = None
@@ -413,7 +414,7 @@ class KafkaConsumer:
             ValueError: a negative time.
             KafkaTimeoutError: a partition was not found within ``timeout_ms`` (``request_timeout_ms``).
         """
-        return self._lookup.times(check_times(timestamps), timeout_ms)
+        return self._lookup.times(check_times(timestamps), timeout_of(timeout_ms))
 
     # -- connection and closing ----------------------------------------------------------------------
 
@@ -423,6 +424,7 @@ class KafkaConsumer:
 
     def bootstrap(self, timeout_ms: float | None = None, refresh: bool = False) -> None:
         """Nothing to do: the broker was found when the consumer was made."""
+        timeout_of(timeout_ms)
         self._check_open()
 
     def _check_open(self) -> None:
@@ -438,6 +440,7 @@ class KafkaConsumer:
 
         May be called from another thread than the one that reads, whose wait it ends.
         """
+        timeout_of(timeout_ms)
         if self._closed:
             return
         timeout_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms

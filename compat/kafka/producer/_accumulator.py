@@ -24,6 +24,7 @@ from compat.kafka.producer._batches import Batch, PartitionQueue, Record, alloca
 from compat.kafka.producer._callbacks import CallbackThread
 from compat.kafka.producer._topics import Topics
 from dafka.hub.hub import Hub, Waiter
+from dafka.hub.waits import wait_of
 
 # Octets sealed and not acknowledged before send() waits. kafka-python 3 has no buffer_memory; this is
 # Kafka's default for it.
@@ -165,9 +166,11 @@ class RecordAccumulator:
 
         Raises:
             KafkaTimeoutError: not all of it was known within ``timeout`` seconds.
+            ValueError: a ``timeout`` of NaN.
         """
+        wait = wait_of(timeout)
         self._hub.check()
-        deadline = None if timeout is None else monotonic() + timeout
+        deadline = None if wait is None else monotonic() + wait
         token = object()
         self._flushes.append(token)
         try:

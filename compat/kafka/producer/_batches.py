@@ -40,6 +40,7 @@ from kafka.structs import TopicPartition
 
 from compat.kafka.producer._callbacks import CallbackThread
 from dafka.hub.hub import Hub, Waiter
+from dafka.hub.waits import wait_of
 from dafka.protocol.batch import BatchError
 from dafka.protocol.batch_writer import encode_batch
 
@@ -175,9 +176,11 @@ class Batch:
 
         Raises:
             IllegalStateError: called from a callback, and the outcome is not known.
+            ValueError: a ``timeout`` of NaN.
         """
         if self.finished:
             return True
+        timeout = wait_of(timeout)
         hub = self.queue.hub
         hub.check()
         if hub.here:

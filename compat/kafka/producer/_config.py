@@ -16,6 +16,8 @@ from kafka.errors import KafkaConfigurationError
 from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.serializer import Serializer, SerializeWrapper
 
+from compat.kafka._times import check_times
+
 log = logging.getLogger(__name__)
 
 _IDEMPOTENCE_SINCE = (0, 11)
@@ -31,6 +33,7 @@ def read_config(
 
     Raises:
         ValueError: unknown keys, or an invalid ``api_version``.
+        KafkaConfigurationError: times that are none.
         UnrecognizedBrokerVersion: an ``api_version`` older than all that kafka-python knows.
     """
     config = {key: configs.pop(key, default) for key, default in defaults.items()}
@@ -51,6 +54,7 @@ def read_config(
     if config["acks"] == "all":
         config["acks"] = -1
     config["api_version"] = _read_version(config["api_version"])
+    check_times(config)
     return config
 
 

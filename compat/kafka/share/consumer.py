@@ -17,9 +17,11 @@ from kafka.structs import TopicPartition
 from kafka.util import ensure_valid_topic_name
 
 from compat.kafka._client import Client, cut_off_in_child
+from compat.kafka._times import check_times, timeout_of
 from compat.kafka.share._member import ShareMember
 from compat.kafka.share._records import take
 from dafka.broker.interface.share import AcknowledgeType, ShareFetchLimits
+from dafka.hub.waits import bounded_wait
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -57,7 +59,7 @@ class ShareConsumer:
     what is not acknowledged, and the group delivers it to others.
 
     Raises:
-        KafkaConfigurationError: unknown keys, no group, or an unknown mode.
+        KafkaConfigurationError: unknown keys, no group, an unknown mode, or times that are none.
         KafkaTimeoutError: no broker at ``bootstrap_servers``.
     """
 
@@ -132,6 +134,7 @@ class ShareConsumer:
             KafkaError: a refusal of the broker. Exception: raised by a deserializer; the record is released.
         """
         self._check_open()
+        bounded_wait(timeout_ms, "timeout_ms", "milliseconds")
         if timeout_ms < 0:
             raise ValueError(f"timeout_ms is 0 or more, not {timeout_ms}")
         records = self._take(monotonic() + timeout_ms / 1000, max_records)
@@ -247,6 +250,7 @@ class ShareConsumer:
         Returns the error of each partition, or None. ``timeout_ms`` is there for kafka-python's manner.
         """
         self._check_open()
+        timeout_of(timeout_ms)
         self._settle(committing=True)
         types, self._types = self._types, {}
         errors = self._client.call(self._member.acknowledge, types) if types else []
@@ -309,6 +313,7 @@ class ShareConsumer:
 
     def close(self, timeout_ms: float | None = None) -> None:
         """Send the acknowledgements that were made, give all other records back, and leave the group."""
+        timeout_of(timeout_ms)
         if self._closed:
             return
         self._closed = True
@@ -360,4 +365,5 @@ def _read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str,
     ):
         if config[key] not in known:
             raise KafkaConfigurationError(f"{key} is {known[0]!r} or {known[1]!r}, not {config[key]!r}")
+    check_times(config)
     return config

@@ -12,6 +12,7 @@ import click
 from dafka.broker.looking.rows import LARGEST_TIMESTAMP, NewRecord, RowError, json_row, text_rows
 from dafka.cli.kafka.at_cluster import Cluster, at_cluster
 from dafka.cli.kafka.configs import Setting
+from dafka.cli.numbers import Number
 
 LARGEST = 2**27  # octets of a record; the broker has a bound of its own
 
@@ -41,7 +42,7 @@ Place = tuple[str, int]  # a file, and the number of a line in it
 @click.option("--compression", type=click.Choice(["gzip", "snappy", "lz4", "zstd"]), help="Of batches.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(0.1, 86_400),
+    type=Number(0.1, 86_400),
     metavar="SECONDS",
     default=120.0,
     show_default=True,

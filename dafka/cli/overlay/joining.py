@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from dafka.cli.options import Seconds, common_options
+from dafka.cli.numbers import Number, Seconds
+from dafka.cli.options import common_options
 from dafka.overlay import AddressError, Endpoint, Tls
 from dafka.overlay.bridge.json_forms import from_json, loads, to_json
 from dafka.overlay.bridge.zeek_objects import to_event
@@ -135,7 +136,7 @@ def joining_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @click.option(
         "--retry",
-        type=click.FloatRange(0, 1e6, min_open=True),
+        type=Number(0, 1e6, min_open=True),
         default=1.0,
         show_default=True,
         help="Seconds after which a peer that is not there is tried again.",

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 import click
 
-from dafka.cli.options import Seconds, check_reader, ended_by_signal
+from dafka.cli.numbers import Seconds
+from dafka.cli.options import check_reader, ended_by_signal
 from dafka.cli.overlay.joining import FORMS, Joining, joining_options, line, shown, value_of
 from dafka.overlay import Empty
 from dafka.overlay.values import Value

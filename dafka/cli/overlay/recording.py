@@ -16,7 +16,8 @@ from pathlib import Path
 
 import click
 
-from dafka.cli.options import Seconds, ended_by_signal
+from dafka.cli.numbers import Number, Seconds
+from dafka.cli.options import ended_by_signal
 from dafka.cli.overlay.joining import Joining, joining_options
 from dafka.cli.overlay.replaying import Recorded, Recording, Replay
 from dafka.overlay import Empty, Endpoint, Subscriber
@@ -117,7 +118,7 @@ def connected(nodes: Iterable[str], links: Sequence[tuple[str, str]]) -> list[tu
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--speed",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=0.0,
     show_default=True,
     help="1: as fast as it was recorded, 2: twice as fast, 0: as fast as possible.",

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from dafka.cli.options import Seconds, ended_by_signal
+from dafka.cli.numbers import Seconds
+from dafka.cli.options import ended_by_signal
 from dafka.cli.overlay.joining import Joining, joining_options, line, shown
 from dafka.overlay.bridge.json_forms import from_json, loads
 from dafka.overlay.errors import InvalidValue

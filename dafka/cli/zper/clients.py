@@ -12,7 +12,8 @@ from typing import Any, BinaryIO, TextIO
 
 import click
 
-from dafka.cli.options import Seconds, check_reader, common_options, ended_by_signal, key_options
+from dafka.cli.numbers import Seconds
+from dafka.cli.options import check_reader, common_options, ended_by_signal, key_options
 from dafka.security.keys import KeyFolder
 from dafka.zper import frames
 from dafka.zper.clients import acks, cluster, reader, relay, writer

@@ -14,13 +14,13 @@ from typing import Any
 import click
 
 from dafka.cli import deferred_packages
+from dafka.cli.numbers import Seconds
 
 deferred_packages.defer()
 
 from dafka.broker.broker import Broker  # noqa: E402  (what it imports must find them deferred)
 from dafka.cli.metrics import Metrics, metrics_options  # noqa: E402
 from dafka.cli.options import (  # noqa: E402
-    Seconds,
     common_options,
     durability_options,
     ended_by_signal,

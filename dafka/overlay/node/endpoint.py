@@ -9,6 +9,7 @@ from typing import Any
 
 from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import get_hub
+from dafka.hub.waits import wait_of
 from dafka.overlay.node import limits
 from dafka.overlay.node.carrier import Carrier
 from dafka.overlay.node.connections.tls import Secured, Security
@@ -53,6 +54,8 @@ class Endpoint:
 
     ``overflow`` says what happens when a peer reads more slowly than this endpoint publishes: ``wait``
     (:meth:`publish` does), ``disconnect`` (it is left), ``drop_newest``, ``drop_oldest``.
+
+    Timeouts are in seconds; None and infinity are for ever. NaN is a ValueError.
     """
 
     def __init__(
@@ -136,7 +139,7 @@ class Endpoint:
         attempt has failed, or that ``timeout`` seconds are over; attempts go on unless ``retry`` is 0.
         Messages published from then on reach all nodes that this endpoint knew, see :meth:`await_routes`.
         """
-        return self._hub.run(self._carrier.peer, parse_address(address, retry), True, timeout)
+        return self._hub.run(self._carrier.peer, parse_address(address, retry), True, wait_of(timeout))
 
     def peer_nosync(self, address: str, retry: float = limits.RETRY_SECONDS) -> None:
         """:meth:`peer` without waiting."""
@@ -189,11 +192,12 @@ class Endpoint:
         With a ``callback``: returns whether it is now, and calls it with the outcome in another thread.
         """
         peer = bytes(EndpointId.parse(id))
+        limit = wait_of(timeout)
         if callback is None:
-            return self._hub.run(self._carrier.await_peer, peer, timeout)
+            return self._hub.run(self._carrier.await_peer, peer, limit)
 
         def wait() -> None:
-            callback(self._hub.run(self._carrier.await_peer, peer, timeout))
+            callback(self._hub.run(self._carrier.await_peer, peer, limit))
 
         threading.Thread(target=wait, name="dafka-await-peer", daemon=True).start()
         return self._hub.run(self._carrier.is_reachable, peer)
@@ -203,7 +207,7 @@ class Endpoint:
 
         False after ``timeout`` seconds.
         """
-        return self._hub.run(self._carrier.await_routes, timeout)
+        return self._hub.run(self._carrier.await_routes, wait_of(timeout))
 
     def await_subscriber(
         self, topic: str | bytes, id: str | bytes | None = None, timeout: float | None = None
@@ -214,7 +218,7 @@ class Endpoint:
         it. False after ``timeout`` seconds. Subscribers of this endpoint itself do not count.
         """
         peer = None if id is None else bytes(EndpointId.parse(id))
-        return self._hub.run(self._carrier.await_subscriber, topic_octets(topic), peer, timeout)
+        return self._hub.run(self._carrier.await_subscriber, topic_octets(topic), peer, wait_of(timeout))
 
     def statuses(
         self, errors: bool = True, capacity: int = limits.STATUSES, statuses: bool = True

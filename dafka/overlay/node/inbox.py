@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 from gevent import monkey
 
 from dafka.hub.hub import Hub, Waiter
+from dafka.hub.waits import wait_of
 from dafka.overlay.node import limits
 from dafka.overlay.node.errors import Closed, Empty, SlowSubscriber
 from dafka.overlay.node.signal import Signal
@@ -148,6 +149,8 @@ class Inbox(Generic[T]):
 
     def _take(self, timeout: float | None = None) -> T:
         """The next item. Raises :class:`Empty`, :class:`Closed` or :class:`SlowSubscriber`."""
+        if timeout is not None:
+            timeout = wait_of(timeout)
         deadline = None
         while True:
             with self._lock:

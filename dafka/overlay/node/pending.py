@@ -10,6 +10,7 @@ from collections.abc import Callable
 from gevent import monkey
 
 from dafka.hub.hub import Hub, Waiter
+from dafka.hub.waits import wait_of
 from dafka.overlay.node import limits
 from dafka.overlay.node.errors import Overloaded
 from dafka.overlay.node.signal import Signal
@@ -44,7 +45,9 @@ class Pending:
     # -- any thread ---------------------------------------------------------------------------------
 
     def put(self, topic: bytes, payload: bytes, timeout: float | None) -> None:
-        """Wait for room, for ``timeout`` seconds at most. Raises :class:`Overloaded`."""
+        """Wait for room, for ``timeout`` seconds at most. Raises :class:`Overloaded`, ValueError for NaN."""
+        if timeout is not None:
+            timeout = wait_of(timeout)
         with self._lock:
             if topic == self._quick and self._count < self._most and self._octets < self._most_octets:
                 self._payloads.append(payload)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from gevent import monkey
 
 from dafka.hub.hub import Hub
+from dafka.hub.waits import wait_of
 from dafka.overlay.errors import TooManyPrefixes
 from dafka.overlay.filters import Filter, reduced
 from dafka.overlay.node import limits
@@ -143,6 +144,7 @@ class Subscriber(Feed[bytes, Message]):
 
     def _next(self, timeout: float | None) -> Message:
         """The first of the next messages; the others are in the hand then."""
+        timeout = wait_of(timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             with self._taking:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import NamedTuple
 
+from dafka.hub.waits import interval_of
 from dafka.overlay.node import limits
 from dafka.overlay.node.errors import AddressError
 from dafka.overlay.peering.statuses import NetworkInfo
@@ -71,6 +72,6 @@ def parse_address(address: str, retry: float = 0.0) -> NetworkInfo:
     is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 0xFFFF
     if not colon or not is_port or (":" in host and not host.startswith("[")):
         raise AddressError(f"{address!r:.200} is not host:port")
-    if not 0 <= retry <= limits.RETRY_MOST_SECONDS:
-        raise ValueError(f"retry is 0 to {limits.RETRY_MOST_SECONDS} seconds, not {retry!r:.100}")
-    return NetworkInfo(host.strip("[]"), int(port), retry)
+    return NetworkInfo(
+        host.strip("[]"), int(port), interval_of(retry, "retry", most=limits.RETRY_MOST_SECONDS)
+    )

@@ -16,6 +16,7 @@ import gevent.event
 
 from dafka.hub.hub import get_hub
 from dafka.hub.turns import Pace
+from dafka.hub.waits import bounded_wait, wait_of
 from dafka.overlay.node.connections import dialling
 from dafka.overlay.node.connections.tls import Security
 from dafka.overlay.node.errors import Closed
@@ -100,7 +101,7 @@ class Client:
         if not uri.secure and ssl_context is not None:
             raise ValueError(f"{url!r} is not encrypted: an ssl_context is for wss://")
         self._first = subscriptions_octets(prefixes)
-        self._timeout = timeout
+        self._timeout = bounded_wait(timeout)
         self._reconnect = reconnect
         self._hub = get_hub()
         self._inbox = _Texts(self._hub, capacity, "wait", len)
@@ -132,6 +133,7 @@ class Client:
         :class:`~dafka.overlay.node.errors.Closed` after :meth:`close`, and
         :class:`~dafka.overlay.websocket.errors.WebSocketError` when the connection is lost for good.
         """
+        timeout = wait_of(timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -164,6 +166,7 @@ class Client:
 
     def close(self, timeout: float = limits.CLOSE_SECONDS) -> None:
         """Send what was published, for ``timeout`` seconds at most, and say goodbye."""
+        timeout = bounded_wait(timeout)
         self._inbox.close()
         with contextlib.suppress(Closed):
             self._hub.run(self._close, timeout)

@@ -12,6 +12,9 @@ from dafka.security.sasl.steps import MECHANISMS, OAUTHBEARER, SCRAM_MECHANISMS
 
 Path = str | os.PathLike[str]
 
+LONGEST_SKEW = 86_400
+"""Seconds."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class OAuthTokens:
@@ -36,6 +39,10 @@ class OAuthTokens:
         if "://" in where and not where.startswith("https://"):
             raise SaslError(
                 f"jwks={where!r} is a file or an https:// address: keys are not taken in clear text"
+            )
+        if not 0 <= self.clock_skew <= LONGEST_SKEW:  # with NaN all tokens would have begun
+            raise SaslError(
+                f"clock_skew is a number of seconds from 0 to {LONGEST_SKEW}, not {self.clock_skew!r}"
             )
 
 

@@ -79,7 +79,7 @@ def _check_empty(access: Access, topics: Sequence[str]) -> None:
 
 def throttled(frame: DataFrame, rate: float) -> DataFrame:
     """The same rows, no more than ``rate`` a second from all tasks that run at a time."""
-    if rate <= 0:
+    if not rate > 0:  # nor NaN
         raise OptionError(f"a rate is more than 0 records a second, not {rate:g}")
     tasks = min(frame.rdd.getNumPartitions(), frame.sparkSession.sparkContext.defaultParallelism)
     return frame.mapInArrow(_throttle(rate / max(tasks, 1)), frame.schema)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import zmq
 
+from dafka.hub.waits import wait_of
 from dafka.zper.clients.connection import RECONNECT, RECONNECT_MOST, Addresses, Context, Deadline, connect
 from dafka.zper.commands import InvalidResponseError
 
@@ -42,7 +43,7 @@ class Acks:
         context: Context | None = None,
     ) -> None:
         self.topics = topics
-        self._idle = idle
+        self._idle = wait_of(idle, "idle")
         addresses: Sequence[str] = [address] if isinstance(address, str) else address
         used: Context = context or zmq.Context.instance()
         self._socket = used.socket(zmq.SUB)

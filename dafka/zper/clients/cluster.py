@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
+from dafka.hub.waits import wait_of
 from dafka.zper.clients.asking import ask
 from dafka.zper.clients.connection import Connection, Context
 from dafka.zper.commands import InvalidResponseError, RefusedError, Status
@@ -21,7 +22,7 @@ class Cluster:
     def __init__(
         self, address: str = ADDRESS, *, timeout: float | None = 30.0, context: Context | None = None
     ) -> None:
-        self._timeout = timeout
+        self._timeout = wait_of(timeout)
         self._connection = Connection(address, lambda: b"zper/" + uuid4().bytes, context=context)
 
     def nodes(self) -> list[dict[str, Any]]:

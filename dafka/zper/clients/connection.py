@@ -8,25 +8,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from math import ceil, isinf
+from math import ceil
 from typing import TypeAlias
 
 import zmq
 
+from dafka.hub.waits import LONGEST, wait_of
 from dafka.zper.clients.errors import ConnectionLostError
 
 Context: TypeAlias = "zmq.Context[zmq.Socket[bytes]]"
 Addresses: TypeAlias = "str | Sequence[str]"
 
 RECONNECT, RECONNECT_MOST = 100, 2000  # ms between two attempts to connect, at first and later
+_LONGEST_LINGER = 2_000_000.0  # seconds; libzmq has 31 bits for milliseconds
 REOPEN = 0.1  # s from one opening of a socket to the next, at least
 
 
 class Deadline:
-    """When waiting ends. ``seconds`` is None for never."""
+    """When waiting ends. ``seconds`` is None or infinite for never. Raises ValueError for NaN, TypeError."""
 
     def __init__(self, seconds: float | None) -> None:
-        self._end = None if seconds is None or isinf(seconds) else time.monotonic() + seconds
+        wait = wait_of(seconds)
+        self._end = None if wait is None or wait > LONGEST else time.monotonic() + wait
 
     def left(self) -> float | None:
         """Seconds, 0 or more."""
@@ -176,5 +179,6 @@ class Connection:
         if self._monitor is not None:
             self._socket.disable_monitor()
             self._monitor.close(0)
-        self._socket.close(-1 if linger is None else int(linger * 1000))
+        wait = wait_of(linger)
+        self._socket.close(-1 if wait is None else int(max(0.0, min(wait, _LONGEST_LINGER)) * 1000))
         self._socket = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 
+from dafka.hub.waits import wait_of
 from dafka.zper import commands, frames, identity
 from dafka.zper.clients.asking import ask
 from dafka.zper.clients.connection import Connection, Context, Deadline
@@ -49,7 +50,7 @@ class Reader:
         self._start = position
         self._position: int | None = None if position in (EARLIEST, LATEST) else position
         self._fetch_size = fetch_size
-        self._timeout = timeout
+        self._timeout = wait_of(timeout)
         self._streaming = False
         self._fetched = iter(self)  # for receive(), which fetches before it streams
         self._connection = Connection(address, lambda: identity.build(topic), context=context)

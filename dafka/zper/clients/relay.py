@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import TracebackType
 
+from dafka.hub.waits import wait_of
 from dafka.zper import identity
 from dafka.zper.clients.connection import Addresses, Connection, Context, Deadline
 
@@ -30,7 +31,7 @@ class Relay:
         context: Context | None = None,
     ) -> None:
         self.topic = topic
-        self._idle = idle
+        self._idle = wait_of(idle, "idle")
         self._connection = Connection(
             address, lambda: identity.build(topic), context=context, high_water_mark=queue, notice=False
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from types import TracebackType
 
+from dafka.hub.waits import wait_of
 from dafka.zper import identity
 from dafka.zper.clients.connection import Addresses, Connection, Context, Deadline
 from dafka.zper.clients.errors import ConnectionLostError, NoResponseError
@@ -48,7 +49,7 @@ class Writer:
         self.mode = Mode(mode)
         if queue < 1:
             raise ValueError(f"queue is {queue}: at least one message is on its way")
-        self._timeout = timeout
+        self._timeout = wait_of(timeout)
         self._queue = queue
         self._max_message = max_message
         self._waiting: deque[tuple[bytes, ...]] = deque()  # not yet with the socket; in mode 2 only

@@ -277,7 +277,7 @@ def test_anything_but_an_address_is_refused_by_name(make, address):
 
 @pytest.mark.parametrize("retry", [math.nan, math.inf, -1, 1e300])
 def test_an_interval_that_is_none_is_refused(make, retry):
-    with pytest.raises(ValueError, match="retry is 0 to 1000000000 seconds"):
+    with pytest.raises(ValueError, match="retry is a number of seconds"):
         make().peer("127.0.0.1:1", retry=retry)
 
 

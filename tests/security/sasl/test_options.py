@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import nan
+
 import pytest
 
 from dafka.security import ClientSasl, OAuthTokens, SaslError, ServerSasl
@@ -16,7 +18,11 @@ from dafka.security import ClientSasl, OAuthTokens, SaslError, ServerSasl
         (lambda: ServerSasl(tokens=OAuthTokens(jwks="a")), "need each other"),
         (lambda: ServerSasl(max_session=-1), "max_session"),
         (lambda: ServerSasl(failure_delay=60), "failure_delay"),
+        (lambda: ServerSasl(max_session=nan), "max_session"),
+        (lambda: ServerSasl(failure_delay=nan), "failure_delay"),
         (lambda: OAuthTokens(jwks="http://example"), "https"),
+        (lambda: OAuthTokens(jwks="a", clock_skew=nan), "clock_skew is a number of seconds from 0 to 86400"),
+        (lambda: OAuthTokens(jwks="a", clock_skew=-1), "clock_skew is a number of seconds"),
         (lambda: ClientSasl(mechanism=None), "sasl_mechanism"),  # type: ignore[arg-type]
     ],
 )

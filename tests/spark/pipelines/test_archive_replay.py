@@ -130,7 +130,8 @@ def test_a_rate_at_which_transactions_would_be_over_before_the_end_is_refused(sp
     assert replay_records(spark, folder, once, rate=10_000) == 120
 
 
-def test_a_rate_of_nothing_is_refused(spark, broker, archived):
+@pytest.mark.parametrize("rate", [0, -1, float("nan")])
+def test_a_rate_of_nothing_is_refused(spark, broker, archived, rate):
     _, folder = archived
-    with pytest.raises(OptionError, match="a rate is more than 0 records a second, not 0"):
-        replay_records(spark, folder, target(broker), rate=0)
+    with pytest.raises(OptionError, match=f"a rate is more than 0 records a second, not {rate}"):
+        replay_records(spark, folder, target(broker), rate=rate)

@@ -25,6 +25,7 @@ from dafka.cli.kafka.top.rows import (
     left_out,
     topic_cells,
 )
+from dafka.cli.numbers import Number
 from dafka.cli.options import ended_by_signal
 from dafka.protocol.errors import DafkaError
 
@@ -35,7 +36,7 @@ from dafka.protocol.errors import DafkaError
 @click.option("--internal", is_flag=True, help="Also topics that begin with two underscores.")
 @click.option(
     "--interval",
-    type=click.FloatRange(0.1, 3600),
+    type=Number(0.1, 3600),
     default=2.0,
     show_default=True,
     metavar="SECONDS",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
+from numbers import Real
 from typing import Any
 
 from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
+from dafka.hub.waits import bounded_wait
 from dafka.overlay.errors import InvalidValue
 from dafka.overlay.node import limits
 from dafka.overlay.node.carrier import Carrier
@@ -34,8 +36,9 @@ class Store:
     Keys and values are what Broker's data types express; a list stands for a vector, a dict for a table.
     Writes return at once, and are carried out in order; an operation that the type of a value lacks changes
     nothing, as with Broker. :meth:`await_idle` waits for them. Questions wait for the answer, for ``timeout``
-    seconds at most. All methods raise :class:`~dafka.overlay.node.errors.Closed` after :meth:`close`, and
-    subclasses of :class:`~dafka.overlay.stores.errors.StoreError`, whose ``code`` is Broker's:
+    seconds at most; infinity is for ever, NaN a ValueError. All methods raise
+    :class:`~dafka.overlay.node.errors.Closed` after :meth:`close`, and subclasses of
+    :class:`~dafka.overlay.stores.errors.StoreError`, whose ``code`` is Broker's:
 
     - :class:`~dafka.overlay.stores.errors.NoSuchKey`, a KeyError;
     - :class:`~dafka.overlay.stores.errors.WrongType`, a TypeError: not of this type of value;
@@ -156,7 +159,7 @@ class Store:
         master and has all of it, and the master has acknowledged (and its backend has) all that was written
         here. A proxy, when the master has acknowledged all that was written here, and no answer is missing.
         """
-        return self._hub.run(self._hosted.await_idle, timeout)
+        return self._hub.run(self._hosted.await_idle, bounded_wait(timeout))
 
     def events(self, capacity: int = limits.STORE_EVENTS) -> StoreEvents:
         """The changes from now on: insert, update, erase, expire."""
@@ -222,13 +225,15 @@ class Store:
 
     def _prepare(self, timeout: float) -> None:
         """Wait until the content may be read in this thread: it shows nothing that a crash can take back."""
+        if timeout != timeout:
+            bounded_wait(timeout)  # raises its error also where nothing has to be waited for
         hosted, role = self._hosted, self._role
         hosted.check()
         if not role.is_readable or (hosted.queue and isinstance(role, Master)):
             self._ask(Operation.EXISTS, (None,), timeout)
 
     def _ask(self, operation: Operation, arguments: tuple[Value, ...], timeout: float) -> Value:
-        return self._hub.run(self._hosted.ask, operation, arguments, timeout)
+        return self._hub.run(self._hosted.ask, operation, arguments, bounded_wait(timeout))
 
 
 def attach(carrier: Carrier, role: str, name: str, backend: Memory | Disk | None = None) -> Store:
@@ -269,6 +274,9 @@ def _expiry(expiry: Expiry) -> Timespan | None:
         span = expiry
     elif isinstance(expiry, timedelta):
         span = Timespan(expiry // timedelta(microseconds=1) * 1000)
+    elif isinstance(expiry, bool) or not isinstance(expiry, Real):
+        kind = type(expiry).__name__
+        raise TypeError(f"an expiry is seconds, a timedelta or a Timespan, not {kind}: {expiry!r:.100}")
     else:
         try:
             span = Timespan(int(expiry * 1e9))
