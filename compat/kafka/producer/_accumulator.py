@@ -51,9 +51,10 @@ class BufferPool:
         return self.under_way > BYTES_UNDER_WAY
 
     def take(self, batch: Batch) -> None:
-        """Count a batch that was sealed; a second call does nothing."""
+        """Count a batch that was sealed, unless it is counted or its outcome is known already: the hub does
+        not wait for the thread that sealed it."""
         with self._lock:
-            if not batch.counted:
+            if not (batch.counted or batch.done):
                 batch.counted = True
                 self.under_way += batch.size
 
@@ -113,7 +114,7 @@ class RecordAccumulator:
         self.callbacks = CallbackThread(hub)
         self.pool = BufferPool(hub)
         self.closing = False
-        self._flushes: list[object] = []
+        self._flushes: set[object] = set()
         self._ready: deque[PartitionQueue] = deque()
         self._sender: Callable[[], None] | None = None
         self._sender_asleep = False
@@ -134,22 +135,31 @@ class RecordAccumulator:
         """
         if self.pool.full and not self.here:  # the records under way wait for the callbacks
             self.pool.wait(self._config["max_block_ms"])
-        batch, index, sealed = queue.append(record, size)
-        if sealed is not None:
-            self.pool.take(sealed)
-            self._ready.append(queue)
-            sealed.encode()
-            if self._sender_asleep:
-                self.wake()
-            if self.is_remote and self.pool.under_way > LAG:
-                self._hub.give_way()
-        if not index:
-            self._ready.append(queue)
-            if self._sender_asleep:
-                self.wake()
-            if self._sender_ended:  # a send() that overlapped with close()
-                self._hub.post(self._start)
+        try:
+            batch, index, sealed = queue.append(record, size)
+            if sealed is not None:
+                self.pool.take(sealed)
+                self._ready.append(queue)
+                sealed.encode()
+                if self._sender_asleep:
+                    self.wake()
+                if self.is_remote and self.pool.under_way > LAG:
+                    self._hub.give_way()
+            if not index:
+                self._show(queue)
+        except BaseException:  # interrupted: the record may have begun a batch, which others join
+            if not queue.closed:
+                self._show(queue)
+            raise
         return batch, index
+
+    def _show(self, queue: PartitionQueue) -> None:
+        """Have the sender look at a queue."""
+        self._ready.append(queue)
+        if self._sender_asleep:
+            self.wake()
+        if self._sender_ended:  # a send() that overlapped with close()
+            self._hub.post(self._start)
 
     def wake(self) -> None:
         """Have the sender look at its queues."""
@@ -172,8 +182,8 @@ class RecordAccumulator:
         self._hub.check()
         deadline = None if wait is None else monotonic() + wait
         token = object()
-        self._flushes.append(token)
         try:
+            self._flushes.add(token)
             batches = list(self.incomplete)
             if not batches:
                 return
@@ -189,7 +199,7 @@ class RecordAccumulator:
                             f"acknowledged after {timeout} secs."
                         )
         finally:
-            self._flushes.remove(token)
+            self._flushes.discard(token)
 
     def finish(self, timeout: float) -> None:
         """:meth:`flush` at the interpreter's end, when callbacks may have to run here.
@@ -225,12 +235,14 @@ class RecordAccumulator:
     def serve(self, sender: Callable[[], None]) -> None:
         """Run ``sender`` in a green thread of the hub; again, if a record is appended after it ended."""
         self._sender = sender
+        self._sender_ended = True  # not begun yet
         self._hub.post(self._start)
 
     def _start(self) -> None:
         assert self._sender is not None
-        self._sender_ended = False
-        self._hub.spawn(self._sender)
+        if self._sender_ended:  # it has not been started since by another thread
+            self._sender_ended = False
+            self._hub.spawn(self._sender)
 
     def lie_down(self) -> None:
         """Expect :meth:`wake` from now on. In the hub, before the sender looks at what is ready."""

@@ -371,7 +371,7 @@ class PartitionQueue:
 
     @property
     def empty(self) -> bool:
-        return not self.sealed and not self.open.records
+        return not self.sealed and (self.closed or not self.open.records)
 
     def take_sealed(self) -> Batch | None:
         """The next sealed batch, encoded, or None: there is none, or another thread is encoding it."""
@@ -387,7 +387,7 @@ class PartitionQueue:
     def seal_open(self) -> Batch | None:
         """Seal the open batch although it is not full, if it has records; the caller encodes it."""
         with self.lock:
-            return self._seal() if self.open.records else None
+            return self._seal() if self.open.records and not self.closed else None
 
     def put_back(self, batches: list[Batch], retry_at: float) -> None:
         """Take back batches that are to be sent again, in front of everything else."""

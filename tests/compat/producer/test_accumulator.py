@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
+import gevent
 import pytest
 from timing import until
 
@@ -15,7 +16,12 @@ from compat.kafka.errors import (
     KafkaTimeoutError,
 )
 from compat.kafka.producer import _accumulator
+from compat.kafka.producer._accumulator import RecordAccumulator
+from compat.kafka.producer._batches import Batch, PartitionQueue
+from compat.kafka.structs import TopicPartition
+from dafka.hub.hub import get_hub
 from dafka.testing import TestBroker
+from tests.compat.producer.queues import Accumulator
 
 Producers = Callable[..., KafkaProducer]
 
@@ -83,6 +89,35 @@ def test_send_gives_up_waiting_after_max_block_ms(
         for _ in range(1000):
             accepted.append(producer.send("t", b"x" * 100))
     assert [future.get(100).offset for future in accepted] == list(range(len(accepted)))
+
+
+def test_a_batch_that_was_acknowledged_before_its_thread_could_count_it_is_not_under_way(
+    new_producer: Producers,
+) -> None:
+    pool = new_producer()._accumulator.pool
+    batch = Batch(PartitionQueue(get_hub(), TopicPartition("t", 0), 1000, None, Accumulator()), 1000)
+    batch.size = 100
+    batch.resolve(0, -1, None)
+    pool.give_back(batch)
+    pool.take(batch)
+    assert pool.under_way == 0
+
+
+def test_one_sender_runs_though_two_threads_have_it_started_again(new_producer: Producers) -> None:
+    hub, started = get_hub(), list[bool]()
+    accumulator = RecordAccumulator(hub, new_producer().config, is_remote=False)
+    accumulator.serve(lambda: started.append(True))
+
+    def start_twice() -> None:
+        accumulator._start()
+        accumulator._start()
+        gevent.sleep(0)
+
+    hub.run(start_twice)
+    assert len(started) == 1
+    hub.run(accumulator.close_queues)  # the sender ends
+    hub.run(start_twice)
+    assert len(started) == 2
 
 
 def test_flush_that_takes_too_long_is_a_timeout_and_loses_nothing(

@@ -161,7 +161,8 @@ def test_a_queue_with_records_is_not_closed_and_a_closed_one_takes_none(queue: P
     assert not queue.close_if_empty()
     queue.seal_open()
     queue.take_sealed()
-    assert queue.close_if_empty()
+    assert queue.close_if_empty() and queue.close_if_empty()
+    assert queue.empty and queue.seal_open() is None
     assert not queue.has_room(0)
     with pytest.raises(IllegalStateError):
         queue.append(RECORD, SIZE)
