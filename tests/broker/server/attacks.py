@@ -193,14 +193,7 @@ def scene_of(partitions: int, offsets: int) -> Iterator[Scene]:
         scene = Scene(broker, partitions, offsets)
         scene.ask(topic_of(SMALL, 1), 5)
         warm_up(broker)
-        gc.collect()
-        gc.freeze()  # as the daemon does: of the garbage collector only what is the broker's is measured
-        try:
-            yield scene
-        finally:
-            gc.unfreeze()
-            gc.collect()
-            gc.freeze()  # the configuration before, unchanged
+        yield scene
 
 
 def main() -> None:
@@ -234,6 +227,8 @@ def _every(options: argparse.Namespace) -> float:
 def _attacks(options: argparse.Namespace) -> float:
     worst = 0.0
     with scene_of(options.partitions, options.offsets) as scene:
+        gc.collect()
+        gc.freeze()  # as the daemon does: of the garbage collector only what is the broker's is measured
         for name, attack in ATTACKS.items():
             if options.only not in name and name not in ("create a topic", "commit offsets"):
                 continue

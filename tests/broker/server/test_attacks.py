@@ -66,12 +66,11 @@ FIRST = "create a topic", "commit offsets", "Produce to all partitions"  # the o
 def long_turns(partitions: int, limit: float, names: Collection[str]) -> dict[str, Any]:
     """The results of the named attacks that made a turn longer than this."""
     slow = {}
-    with attacks.scene_of(partitions, 2 * partitions) as scene:
+    with uncollected(), attacks.scene_of(partitions, 2 * partitions) as scene:
         for name, attack in attacks.ATTACKS.items():
             if name not in (*names, *FIRST):
                 continue
-            with uncollected():
-                outcome = attacks.measured(scene, attack, pause=0.1)  # nothing is expected of the bystander
+            outcome = attacks.measured(scene, attack, pause=0.1)  # nothing is expected of the bystander
             if name in names and outcome.turn_cpu > limit:
                 slow[name] = outcome
     return slow

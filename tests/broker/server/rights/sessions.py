@@ -69,11 +69,21 @@ def login(address: str) -> dict[str, Any]:
 
 class KafkaPython(Session):
     library: Any = kafka
+    _consumer: Any = None
 
     def __init__(self, address: str, topic: str) -> None:
         self._topic = topic
-        self._producer = self.library.KafkaProducer(**login(address), enable_idempotence=False)
-        self._consumer = self.library.KafkaConsumer(topic, **login(address), auto_offset_reset="earliest")
+        self._login = login(address)
+        self._producer = self.library.KafkaProducer(**self._login, enable_idempotence=False)
+
+    def _late_consumer(self) -> Any:
+        """One that is made when it may read, and learns of a refusal from a Fetch.
+
+        Where metadata says so first, a consumer of kafka-python that is in no group drops the topic's leader,
+        and then asks for metadata again and again, as fast as it can, without telling anybody.
+        """
+        rarely = {"metadata_max_age_ms": 300_000}
+        return kafka.KafkaConsumer(self._topic, **self._login | rarely, auto_offset_reset="earliest")
 
     def write(self) -> str:
         try:
@@ -83,6 +93,8 @@ class KafkaPython(Session):
         return YES
 
     def read(self) -> str:
+        if self._consumer is None:
+            self._consumer = self._late_consumer()
         ends = time.monotonic() + SECONDS
         while time.monotonic() < ends:
             try:
@@ -94,13 +106,18 @@ class KafkaPython(Session):
 
     def close(self) -> None:
         self._producer.close(0)
-        self._consumer.close()
+        if self._consumer is not None:
+            self._consumer.close()
 
 
 class Facade(KafkaPython):
     """Over TCP: the broker is in another process."""
 
     library = compat.kafka
+
+    def __init__(self, address: str, topic: str) -> None:
+        super().__init__(address, topic)
+        self._consumer = compat.kafka.KafkaConsumer(topic, **self._login, auto_offset_reset="earliest")
 
 
 class Librdkafka(Session):
