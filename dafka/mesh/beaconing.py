@@ -152,8 +152,10 @@ class Beaconing:
 
     def _tick(self) -> None:
         patience_ends = time.monotonic() + self._patience
-        while not self._closed:
+        while True:
             gevent.sleep(self._pause)
+            if self._closed:
+                return  # in the same turn: the sockets are closed, and the kill is still to come
             now = time.monotonic()
             self._carry(self._role.tick(now))
             if now > patience_ends:

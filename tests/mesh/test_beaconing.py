@@ -115,6 +115,19 @@ def test_a_node_rests_while_there_is_nothing_to_say() -> None:
     node.close()
 
 
+def test_one_that_is_closed_while_it_rests_says_nothing_more(monkeypatch):
+    """Its time to go on may have come before it is killed."""
+    node = Node(interval=1000)
+
+    def rest(_: float) -> None:
+        node.beaconing.close()
+        monkeypatch.setattr(node.beaconing._role, "tick", lambda now: [NodeBeacon(b"AB" * 16, b"", PORT)])
+
+    monkeypatch.setattr(module.gevent, "sleep", rest)
+    get_hub().run(node.beaconing._tick)
+    node.context.destroy(linger=0)
+
+
 def test_a_tower_is_heard_once_it_has_said_anything(node):
     node.until(lambda: node.beaconing.heard)  # it has been welcomed
 
