@@ -7,6 +7,8 @@ together; records that do not fit are fetched later.
 
 from __future__ import annotations
 
+from collections import deque
+
 from dafka.roles.follower import Follower
 from dafka.roles.limits import Limits
 
@@ -43,7 +45,8 @@ class Ahead:
         if not follower.ahead:
             follower.ahead_first = follower.ahead_next = first
         self._change(follower, count, size)
-        follower.ahead.append(contents)
+        ahead = follower.ahead = follower.ahead or deque()
+        ahead.append(contents)
         follower.ahead_next += count
 
     def take(self, follower: Follower) -> list[bytes]:
@@ -56,19 +59,23 @@ class Ahead:
             if follower.ahead_first > follower.next:
                 return contents[follower.next - first :]
         if not follower.ahead:
-            follower.ahead_first = follower.ahead_next = 0
+            self._end(follower)
         return []
 
     def put_back(self, follower: Follower, contents: list[bytes]) -> None:
         """Keep what :meth:`take` has given and nobody has had room for; it begins at ``next``."""
-        follower.ahead.appendleft(contents)
+        ahead = follower.ahead = follower.ahead or deque()
+        ahead.appendleft(contents)
         follower.ahead_first = follower.next
         self._change(follower, len(contents), sum(map(len, contents)))
 
     def give_up(self, follower: Follower) -> None:
         """Keep nothing of the partition any more."""
         self._change(follower, follower.ahead_first - follower.ahead_next, -follower.ahead_bytes)
-        follower.ahead.clear()
+        self._end(follower)
+
+    def _end(self, follower: Follower) -> None:
+        follower.ahead = ()
         follower.ahead_first = follower.ahead_next = 0
 
     def _change(self, follower: Follower, records: int, size: int) -> None:

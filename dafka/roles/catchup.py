@@ -39,7 +39,7 @@ from dafka.protocol.commands import Fetch
 from dafka.protocol.runs import Run
 from dafka.roles.ahead import Ahead
 from dafka.roles.fetch_queue import FetchQueue
-from dafka.roles.follower import NEVER, Follower, State
+from dafka.roles.follower import NEVER, NOBODY, Follower, State
 from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import Limits
 from dafka.roles.outputs import HearAnswers, Hold, Output
@@ -369,7 +369,7 @@ class CatchUp(Generic[F]):
     def _forget_trimmed(follower: F) -> None:
         if follower.trimmed:
             follower.trimmed = 0
-            follower.deniers = frozenset()
+            follower.deniers = NOBODY
 
     def _skip_to_trimmed(self, follower: F, outputs: list[Output]) -> None:
         self._forget_fetch(follower)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from dafka.roles.follower import Follower
+from dafka.roles.follower import Few, Follower
 from dafka.roles.limits import Limits
 from dafka.roles.outputs import Append, Begin, Output
 
@@ -30,7 +30,7 @@ class StoredPartition(Follower):
         self.first = first
         self.untried = not following
         self.committed = following
-        self.pending: deque[Pending] = deque()  # in the order in which they were handed to the log
+        self.pending: Few[Pending] = ()  # in the order in which they were handed to the log
         self.log_end = following  # below `committed` while a Begin is not confirmed by a commit yet
         self.ack_due = float("-inf")
         self.ack_interval = limits.ack_interval
@@ -40,6 +40,8 @@ class StoredPartition(Follower):
         over = []
         while self.pending and self.pending[0].end <= end:
             over.append(self.pending.popleft())
+        if not self.pending:
+            self.pending = ()
         return over
 
     def take_failed(self, end: int) -> Pending | None:
@@ -51,7 +53,7 @@ class StoredPartition(Follower):
         failed, behind = pending[place], pending[place + 1 :]
         if not failed.fails:
             behind = [one._replace(fails=True) for one in behind]
-        self.pending = deque([*pending[:place], *behind])
+        self.pending = deque([*pending[:place], *behind]) or ()
         return failed
 
     def lacks(self, sequence: int) -> bool:
@@ -61,7 +63,8 @@ class StoredPartition(Follower):
 
 def append(stored: StoredPartition, first: int, contents: list[bytes], size: int) -> Output:
     """Hand the records to the log."""
-    stored.pending.append(Pending(first + len(contents), len(contents), size))
+    pending = stored.pending = stored.pending or deque()
+    pending.append(Pending(first + len(contents), len(contents), size))
     return Append(stored.topic, stored.address, first, contents)
 
 

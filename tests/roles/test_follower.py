@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from dafka.roles.follower import NEVER, Follower, State
 
 
@@ -28,6 +30,6 @@ def test_its_gap_ends_at_what_is_kept_ahead_or_at_the_end():
     one = follower()
     one.end = 20
     assert one.gap_end == 20
-    one.ahead.append([b"x"] * 3)
+    one.ahead = deque([[b"x"] * 3])
     one.ahead_first, one.ahead_next = 12, 15
     assert one.gap_end == 12

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+from collections import deque
+
+from dafka.roles.follower import NOBODY
 from dafka.roles.limits import Limits
 from dafka.roles.outputs import Append, Begin
 from dafka.roles.stored import Pending, StoredPartition, append, begin
@@ -32,6 +36,22 @@ def test_a_commit_ends_all_appends_up_to_its_end():
     assert one.take_pending(3) == [Pending(2, 2, 2), Pending(3, 1, 1)]
     assert one.take_pending(3) == []
     assert list(one.pending) == [Pending(7, 4, 4)]
+
+
+def test_one_with_nothing_under_way_is_a_single_object_for_the_collector():
+    """A store may have a hundred thousand of them."""
+    one = appending((0, 2))
+    assert held(one)
+    one.take_pending(2)
+    assert held(one) == []
+    append(one, 2, [b"x"], 1)
+    one.take_failed(3)
+    assert held(one) == []
+
+
+def held(one: StoredPartition) -> list[object]:
+    """The objects of its own that the garbage collector goes through."""
+    return [each for each in gc.get_referents(one) if type(each) in (deque, frozenset) and each is not NOBODY]
 
 
 def test_appends_behind_one_that_has_failed_will_fail():
@@ -70,7 +90,7 @@ def test_it_lacks_what_others_say_is_trimmed_and_has_not_come():
     one = partition(0, 3)
     one.end, one.trimmed = 10, 7
     assert [sequence for sequence in range(12) if one.lacks(sequence)] == [3, 4, 5, 6]
-    one.ahead.append([b"x"])
+    one.ahead = deque([[b"x"]])
     one.ahead_first, one.ahead_next = 5, 6
     assert [sequence for sequence in range(12) if one.lacks(sequence)] == [3, 4]
 
