@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import io
 import os
 import select
@@ -19,6 +18,7 @@ from typing import IO, Any, get_args
 import click
 
 from dafka.cli import keys as names
+from dafka.cli.collecting import passing_over_what_lasts
 from dafka.cli.logs import Format, log_to_stderr
 from dafka.cli.numbers import Number
 from dafka.cli.systemd import STOPPING, Watchdog, notify
@@ -258,12 +258,12 @@ def wait_for_signal(alive: Callable[[], bool] = lambda: True) -> None:
 
     systemd is told meanwhile that the process is alive, as long as ``alive()``, and at the end that it stops.
     """
-    gc.freeze()  # a daemon keeps what it has now: collections of garbage need not go through it each time
     watchdog = Watchdog(alive, time.monotonic)
     try:
-        while True:
-            time.sleep(0.2)
-            watchdog.step()
+        with passing_over_what_lasts():
+            while True:
+                time.sleep(0.2)
+                watchdog.step()
     finally:
         notify(STOPPING)
 

@@ -60,6 +60,11 @@ class TurnGauge:
         self._now = self._now_cpu = 0.0
         self._before = self._before_cpu = 0.0
 
+    def close(self) -> None:
+        """Measure no more. On the loop's thread."""
+        self._check.close()
+        self._prepare.close()
+
     @property
     def elapsed(self) -> float:
         """How long the current turn has lasted, by the clock."""

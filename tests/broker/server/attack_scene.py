@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import sqlite3
 import tempfile
@@ -12,6 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import gevent
 from broker.clients import batch
 from broker.server.client import WireClient, decoded, encoded
 from broker.server.samples import fetch, produce
@@ -24,7 +26,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from dafka import Broker
 from dafka.broker.server.limits import CHANGES_PER_REQUEST
 from dafka.hub.hub import get_hub
-from dafka.hub.turns import next_turn
+from dafka.hub.turns import TurnGauge, next_turn
 
 SMALL = "small"
 SLOW = 300.0  # seconds that an attack may take altogether
@@ -36,8 +38,48 @@ class Outcome(NamedTuple):
 
     turn: float
     turn_cpu: float
+    own_cpu: float
+    """The longest turn in processor time without what collections of garbage have taken of each."""
+    collection: float
+    """The longest collection of garbage in the hub's thread, in processor time."""
     bystander: float
     took: float
+
+
+class Collections:
+    """The collections of garbage in the hub's thread, and the longest turn without them."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self._all = self._began = 0.0
+        self._thread = get_hub().run(threading.get_ident)
+
+    def __enter__(self) -> Collections:
+        gc.callbacks.append(self._seen)
+        self._turns = get_hub().run(lambda: TurnGauge(gevent.get_hub().loop, cpu=self._own))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        get_hub().run(self._turns.close)
+        gc.callbacks.remove(self._seen)
+
+    @property
+    def longest_turn(self) -> float:
+        """In processor time."""
+        return self._turns.longest_cpu
+
+    def _own(self) -> float:
+        return time.thread_time() - self._all
+
+    def _seen(self, phase: str, _: dict[str, int]) -> None:
+        if threading.get_ident() != self._thread:
+            return
+        if phase == "start":
+            self._began = time.thread_time()
+            return
+        took = time.thread_time() - self._began
+        self._all += took
+        self.longest = max(self.longest, took)
 
 
 class Bystander:
@@ -142,17 +184,20 @@ def measured(scene: Scene, attack: Attack, pause: float = 0.005) -> Outcome:
     """The outcome of an attack, with so many seconds between the bystander's rounds."""
     send = attack(scene)
     hub = get_hub()
-    with Bystander(scene.broker, pause) as bystander:
-        time.sleep(0.05)
-        bystander.longest = 0.0
-        hub.run(hub.turns.reset)
-        began = time.monotonic()
-        send()
-        took = time.monotonic() - began
-    hub.run(next_turn)  # an answer goes out in the midst of a turn
-    if bystander.errors:
-        raise bystander.errors[0]
-    return Outcome(hub.turns.longest, hub.turns.longest_cpu, bystander.longest, took)
+    with ExitStack() as stack:
+        with Bystander(scene.broker, pause) as bystander:
+            time.sleep(0.05)
+            bystander.longest = 0.0
+            collections = stack.enter_context(Collections())
+            hub.run(hub.turns.reset)
+            began = time.monotonic()
+            send()
+            took = time.monotonic() - began
+        hub.run(next_turn)  # an answer goes out in the midst of a turn
+        if bystander.errors:
+            raise bystander.errors[0]
+        turns, own = hub.turns, collections.longest_turn
+        return Outcome(turns.longest, turns.longest_cpu, own, collections.longest, bystander.longest, took)
 
 
 def metadata_topic(name: str) -> Any:

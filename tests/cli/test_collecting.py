@@ -1,0 +1,70 @@
+"""What the garbage collector of a daemon goes through, and what becomes of garbage that it has left out."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from dafka.cli.collecting import EVERYTHING_SECONDS, passing_over_what_lasts
+
+
+class Ring:
+    """Refers to itself."""
+
+    def __init__(self) -> None:
+        self.next = self
+
+
+@pytest.fixture
+def now() -> Iterator[list[float]]:
+    """The time of a collector that is in use."""
+    seconds = [50.0]
+    with passing_over_what_lasts(lambda: seconds[0]):
+        yield seconds
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # as it is for all tests
+
+
+def test_objects_that_outlived_a_full_collection_are_passed_over(now):
+    lasting = Ring()
+    gc.collect()
+    assert not any(one is lasting for one in gc.get_objects())
+
+
+def test_garbage_of_before_a_full_collection_goes_with_it(now):
+    gone = weakref.ref(Ring())
+    gc.collect()
+    assert gone() is None
+
+
+def test_smaller_collections_change_nothing(now):
+    young = Ring()
+    gc.collect(1)
+    assert any(one is young for one in gc.get_objects())
+
+
+def test_garbage_that_was_passed_over_goes_with_the_next_collection_of_everything(now):
+    ring = Ring()
+    gone = weakref.ref(ring)
+    gc.collect()
+    del ring
+    for _ in range(2):
+        gc.collect()
+        assert gone() is not None
+        now[0] += EVERYTHING_SECONDS / 2
+    gc.collect()
+    assert gone() is None
+    lasting = Ring()
+    gc.collect()
+    assert not any(one is lasting for one in gc.get_objects())
+
+
+def test_afterwards_collections_are_what_they_were():
+    before = list(gc.callbacks)
+    with passing_over_what_lasts():
+        assert gc.callbacks != before
+    assert gc.callbacks == before
