@@ -236,7 +236,8 @@ def value_sizes(values: Sequence[bytes]) -> list[int]:
 def _single_sizes(lengths: list[int]) -> list[int]:
     if not lengths or max(lengths) <= SHORT_PAYLOAD:
         return [length + _SHORT_HEAD for length in lengths]
-    return [_frame_size(length) for length in lengths]
+    short, long = _SHORT_HEAD, _LONG_HEAD  # no call for each
+    return [length + (short if length <= SHORT_PAYLOAD else long) for length in lengths]
 
 
 # -- messages -> records ------------------------------------------------------------------------

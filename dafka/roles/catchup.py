@@ -199,6 +199,8 @@ class CatchUp(Generic[F]):
                 return
             self._advanced(now, follower)
             self._wait(follower)
+        if not self._queue:
+            return
         while (first := self._queue.first) is not None:
             if self._under_way >= self._limits.fetches or not self.room.has_credit_for(first):
                 return
@@ -296,7 +298,8 @@ class CatchUp(Generic[F]):
 
     def _advanced(self, now: float, follower: F) -> None:
         """``next`` has moved."""
-        self._answered(follower)
+        if follower.failures or self._unanswered:
+            self._answered(follower)
         follower.hurried = False
         if follower.trimmed:
             self._forget_trimmed(follower)

@@ -17,8 +17,9 @@ import gevent
 import gevent.event
 
 from dafka.hub.changes import Changes
+from dafka.hub.hub import Hub
 from dafka.hub.pool import BATCHES
-from dafka.hub.turns import TurnGauge, in_later_turn
+from dafka.hub.turns import in_later_turn
 from dafka.sockets import limits
 
 if TYPE_CHECKING:  # its cryptography is not always installed
@@ -30,8 +31,9 @@ _WRITE = 2  # libev's EV_WRITE
 class Queued:
     """Octets that wait to be sent to all peers of a socket: at most ``one`` for a peer, ``all_`` together."""
 
-    def __init__(self, turns: TurnGauge, one: int | None = None, all_: int | None = None) -> None:
-        self.turns = turns
+    def __init__(self, hub: Hub, one: int | None = None, all_: int | None = None) -> None:
+        self.hub = hub
+        self.turns = hub.turns
         self._one, self._all = one, all_
         self.held = 0  # octets, with what buffers take besides
         self.sent = 0  # octets since the start
@@ -100,10 +102,12 @@ class Outbox:
         size = sum(map(len, buffers))
         self._buffers += buffers
         self.octets += size
-        self._hold(size + limits.BUFFER_OCTETS * len(buffers))
+        held = size + limits.BUFFER_OCTETS * len(buffers)
+        self._held += held
+        self._all.held += held
         if not self._scheduled:
             self._scheduled = True
-            self._loop.run_callback(self._send)
+            self._all.hub.soon(self._send)
 
     def wait(self, size: int) -> bool:
         """Wait as a green thread until there is room; whether the outbox is still open."""

@@ -219,6 +219,7 @@ class Peer:
     def _read(self) -> None:
         shared, connection = self._shared, self._connection
         budget, receive = shared.budget, self.socket._sock.recv
+        held = connection.held
         while not self._closed:
             size = min(budget.next_read(self), self.reads)
             if self._sealed:
@@ -239,12 +240,13 @@ class Peer:
             elif 4 * len(octets) < size:
                 self.reads = max(size // 2, limits.READ_FIRST_OCTETS)
             shared.octets_in += len(octets)
-            self._in_hand = connection.held + len(octets)
+            self._in_hand = held + len(octets)
             done = self._take(octets)
             while connection.pending:
                 self._share_turn()
                 done |= self._take(b"")
-            budget.charge(self, connection.held, anew=done)
+            held = connection.held
+            budget.charge(self, held, anew=done)
             # Little that came was all there is: to look would cost as much as it does to handle it.
             if len(octets) < min(size, limits.LITTLE_OCTETS) and not self._wait():
                 return
@@ -274,7 +276,8 @@ class Peer:
             events = BATCHES.run(self._connection.receive, octets, most)
         else:
             events = self._connection.receive(octets, most)
-        self._put_output()
+        if self._connection.has_output:
+            self._put_output()
         for place, event in enumerate(events):
             if isinstance(event, Messages):
                 self._hand_over(event)

@@ -41,7 +41,7 @@ class Shared:
         self.established = established
         self.keep_alive = bounds.keep_alive
         self.budget = Budget(bounds.read)
-        self.queued = Queued(hub.turns, bounds.queued, bounds.all_queued)
+        self.queued = Queued(hub, bounds.queued, bounds.all_queued)
         self._told = bounds.told
         self.with_ttl: set[Any] = set()  # peers that have said for how long they may be silent
         self.reasons = Reasons(bounds.exceeded)

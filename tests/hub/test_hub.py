@@ -99,6 +99,84 @@ def test_a_failing_posted_call_does_not_hurt_the_next_one(caplog):
     assert "ZeroDivisionError" in caplog.text
 
 
+def test_a_lone_posted_call_has_its_soon_done_before_the_loop_goes_on(monkeypatch):
+    monkeypatch.setattr(limits, "POSTED_SECONDS", 60.0)
+    hub = get_hub()
+    order: list[str] = []
+
+    done = threading.Event()
+
+    def call() -> None:
+        gevent.get_hub().loop.run_callback(order.append, "the loop")
+        gevent.get_hub().loop.run_callback(done.set)
+        hub.soon(lambda: order.append("soon"))
+        order.append("call")
+
+    hub.post(call)
+    assert done.wait(60)
+    assert order == ["call", "soon", "the loop"]
+
+
+def test_several_posted_calls_have_their_soon_done_at_the_end_of_the_turn(monkeypatch):
+    monkeypatch.setattr(limits, "POSTED_SECONDS", 60.0)
+    hub = get_hub()
+    order: list[str] = []
+
+    def call() -> None:
+        gevent.get_hub().loop.run_callback(order.append, "the loop")
+        hub.soon(lambda: order.append("soon"))
+        hub.post(order.append, "second")
+
+    hub.post(call)
+    hub.run(next_turn)
+    assert order == ["second", "the loop", "soon"]
+
+
+def test_a_green_thread_has_its_soon_done_at_the_end_of_the_turn():
+    hub = get_hub()
+    order: list[str] = []
+
+    def call() -> None:
+        hub.soon(lambda: order.append("soon"))
+        order.append("call")
+        next_turn()
+
+    hub.run(call)
+    assert order == ["call", "soon"]
+
+
+def test_a_failure_of_one_soon_does_not_hurt_the_rest(caplog, monkeypatch):
+    monkeypatch.setattr(limits, "POSTED_SECONDS", 60.0)
+    hub = get_hub()
+    order: list[str] = []
+    done = threading.Event()
+
+    def call() -> None:
+        gevent.get_hub().loop.run_callback(done.set)
+        hub.soon(lambda: order.append(str(1 // 0)))
+        hub.soon(lambda: order.append("soon"))
+
+    hub.post(call)
+    assert done.wait(60)
+    assert order == ["soon"]
+    assert "behind the one that was posted" in caplog.text
+
+
+def test_much_that_is_to_be_soon_leaves_time_for_sockets_and_timers(monkeypatch):
+    monkeypatch.setattr(limits, "POSTED_SECONDS", 0.0)
+    hub = get_hub()
+    order: list[str] = []
+
+    def call() -> None:
+        gevent.get_hub().loop.run_callback(order.append, "the loop")
+        for number in range(3):
+            hub.soon(lambda number=number: order.append(str(number)))
+
+    hub.post(call)
+    hub.run(next_turn)
+    assert order == ["the loop", "0", "1", "2"]
+
+
 def test_a_green_thread_that_others_rely_on_goes_on_after_an_error(caplog, monkeypatch):
     monkeypatch.setattr(limits, "SHORTEST_RESTART", 0.001)
     hub, calls = get_hub(), []

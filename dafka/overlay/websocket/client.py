@@ -316,7 +316,7 @@ class _Open:
         self.connection = ClientConnection(client.url, client._token)
         socket = dialling.connect(host, port, Security("plain"))
         hub = get_hub()
-        self.stream = Stream(socket, Queued(hub.turns), self._failed, tls_of(context, host))
+        self.stream = Stream(socket, Queued(hub), self._failed, tls_of(context, host))
         self._client = client
         self._turns = hub.turns
         self._events: deque[Event] = deque()

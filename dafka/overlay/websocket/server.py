@@ -54,7 +54,7 @@ class Server:
         self.overflow = overflow
         self.ack = Ack(str(EndpointId(carrier.me)), version("dafka"))
         self.budget = Budget()
-        self.queued = Queued(carrier.hub.turns)
+        self.queued = Queued(carrier.hub)
         self.reasons = Reasons()
         self.fan_out = FanOut()
         self.accepted = 0

@@ -23,7 +23,7 @@ class Links:
     def __init__(self, hub: Hub, carrier: Carrier) -> None:
         self.received = Budget(limits.READ_OCTETS)
         """Octets that came and are not handled, of all connections."""
-        self.queued = Queued(hub.turns)
+        self.queued = Queued(hub)
         """Octets that the kernel has not taken yet, of all connections."""
         self._hub = hub
         self._carrier = carrier
