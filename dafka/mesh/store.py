@@ -20,13 +20,14 @@ from dafka.hub.dropped import when_dropped
 from dafka.hub.hub import Hub, get_hub
 from dafka.hub.turns import Pace
 from dafka.log import Durability, Log, LogPartition, OnDamage, shapes
+from dafka.log.kinds import STORE, check_kind
 from dafka.log.limits import NAME_BYTES
 from dafka.mesh import metrics_port
 from dafka.mesh.address import TowerLike, check_address, check_topic, new_address
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, node_options
 from dafka.mesh.store_node import StoreNode
 
-IDENTITY = "store"  # the table of the log that holds this store's address
+IDENTITY = STORE.table  # which holds this store's address
 
 
 class Store:
@@ -125,7 +126,9 @@ def _open(
     log = Log(path, durability=durability, on_damage=on_damage, pause=Pace().rest)
     writer = Writer(hub, log)
     try:
-        address = address or _kept_address(log, writer)
+        check_kind(log, STORE)
+        kept = _kept_address(log, writer)  # also where another one is given: it tells what the folder is
+        address = address or kept
         node = StoreNode(hub, Endpoint.shared(hub, options), log, writer, address)
         node.begin()
         return node

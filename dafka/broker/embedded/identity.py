@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from dafka.commit.writer import Writer
 from dafka.log import Log, shapes
+from dafka.log.kinds import BROKER, check_kind
 from dafka.log.limits import NAME_BYTES
 from dafka.mesh.address import new_address
 
 NODE_ID = 0
-IDENTITY = "broker"  # the table of these names
+IDENTITY = BROKER.table  # of these names
 
 
 class Identity(NamedTuple):
@@ -27,7 +28,11 @@ def _name(value: object) -> bool:
 
 
 def identity(log: Log, writer: Writer) -> Identity:
-    """The names in the log, made and written if it is new; waits as a green thread for the commit."""
+    """The names in the log, made and written if it is new; waits as a green thread for the commit.
+
+    Raises NotALogError for the log of a store.
+    """
+    check_kind(log, BROKER)
     table = log.table(IDENTITY, shapes.named_rows(cluster_id=_name, address=_name))
     if "cluster_id" not in table or "address" not in table:
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

@@ -27,6 +27,7 @@ from dafka.hub.hub import Hub
 from dafka.hub.pool import run_in
 from dafka.hub.turns import Pace, next_turn
 from dafka.log import Durability, Log, LogError
+from dafka.log.kinds import DATA_STORE, check_kind
 from dafka.overlay.errors import InvalidValue
 from dafka.overlay.stores.content import Content, Entry, Origin, Row
 from dafka.overlay.stores.errors import BackendFailure
@@ -39,7 +40,7 @@ from dafka.protocol.errors import MalformedMessage
 
 logger = logging.getLogger(__name__)
 
-_ROWS, _WRITERS, _STORE = "overlay.rows", "overlay.writers", "overlay.store"
+_ROWS, _WRITERS, _STORE = "overlay.rows", "overlay.writers", DATA_STORE.table
 _DEADLINE = struct.Struct(">q")  # nanoseconds since 1970
 _ORIGIN = struct.Struct(">16sQQ")
 _SEQUENCE = struct.Struct(">Q")
@@ -124,6 +125,7 @@ class DiskBackend:
 
     def _check(self, name: str) -> int:
         """That the folder is of this store; its epoch."""
+        check_kind(self._log, DATA_STORE)
         facts = self._log.table(_STORE)
         known = facts.get("name")
         if known is None:
