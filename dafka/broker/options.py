@@ -59,7 +59,7 @@ class BrokerOptions:
         check_choice("on_damage", self.on_damage, get_args(OnDamage))
         check_retention(self.retention_ms, self.retention_bytes)
         check_interval(self.retention_check_interval)
-        _check_offsets_retention(self.offsets_retention)
+        check_offsets_retention(self.offsets_retention)
         if self.tower is not None:
             tower_addresses(self.tower)
         if self.advertised is not None and self.listen is None:
@@ -121,7 +121,8 @@ class BrokerOptions:
         return configs
 
 
-def _check_offsets_retention(seconds: object) -> None:
+def check_offsets_retention(seconds: object) -> None:
+    """Raise ValueError for what is no ``offsets_retention``."""
     if seconds is None or seconds == -1:
         return
     if type(seconds) not in (int, float) or not 0 < seconds <= 1e9:  # type: ignore[operator]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from typing import Any
 
 import click
-from click.core import ParameterSource
 from kafka.errors import KafkaError
 
 from dafka.cli.metrics import Metrics, metrics_options
+from dafka.cli.numbers import Seconds
 from dafka.cli.options import ended_by_signal, wait_for_signal
 from dafka.cli.overlay.joining import Joining, joining_options
 from dafka.cli.where import login_options
@@ -84,7 +85,16 @@ class Rule(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 @click.option("--name", help="Of the groups that hold the checkpoints.  [default: --site, or overlay]")
 @login_options
 @metrics_options
-@joining_options
+@partial(
+    joining_options,
+    timeout_option=click.option(
+        "--timeout",
+        type=Seconds(),
+        default=float("inf"),
+        show_default="for ever",
+        help="Seconds to wait for the broker.",
+    ),
+)
 def bridge(
     bootstrap_server: str,
     to_kafka: tuple[ToKafka, ...],
@@ -102,14 +112,14 @@ def bridge(
 
     With --site NAME, topic T of this broker that matches --share is NAME.T at all other sites.
 
-    The broker may be started later: it is waited for, for ever unless --timeout is given.
+    The broker may be started later: it is waited for.
     """
-    is_given = click.get_current_context().get_parameter_source("timeout") is not ParameterSource.DEFAULT
-    timeout = joining.timeout if is_given else None
     rules: list[ToKafka | ToOverlay] = [*to_kafka, *to_overlay]
     with ended_by_signal(), joining.endpoint() as endpoint:
         try:
-            opened = Bridge(endpoint, bootstrap_server, rules=rules, timeout=timeout, **login, **options)
+            opened = Bridge(
+                endpoint, bootstrap_server, rules=rules, timeout=joining.timeout, **login, **options
+            )
         except InvalidRule as error:
             raise click.UsageError(str(error)) from error
         except KafkaError as error:

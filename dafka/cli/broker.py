@@ -17,9 +17,10 @@ deferred_packages.defer()
 from dafka.broker.broker import Broker  # noqa: E402  (what it imports must find them deferred)
 from dafka.broker.connecting import connect  # noqa: E402
 from dafka.broker.interface.errors import BrokerStoppedError  # noqa: E402
-from dafka.broker.limits import OFFSETS_RETENTION  # noqa: E402
+from dafka.broker.limits import OFFSETS_RETENTION, PARTITIONS_PER_TOPIC  # noqa: E402
 from dafka.broker.listening import PLAINTEXT, PROTOCOLS, parse_listeners  # noqa: E402
 from dafka.broker.looking.series import SeriesCache, series_of  # noqa: E402
+from dafka.broker.options import check_offsets_retention  # noqa: E402
 from dafka.broker.topics.configs import InvalidConfigError  # noqa: E402
 from dafka.broker.topics.group_configs import check_started_with  # noqa: E402
 from dafka.cli.authorizer import authorizer_options  # noqa: E402
@@ -70,6 +71,25 @@ def _listens(ctx: click.Context, param: click.Parameter, text: str) -> str:
     return text
 
 
+def _console(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    if text is not None:
+        from dafka.cli.browser import console_options  # brings Flask along
+
+        try:
+            console_options(text)
+        except click.UsageError as error:
+            raise click.BadParameter(error.message, ctx, param) from None
+    return text
+
+
+def _offsets_retention(ctx: click.Context, param: click.Parameter, seconds: float) -> float:
+    try:
+        check_offsets_retention(seconds)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+    return seconds
+
+
 def _advertised(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
     each = ",".join(f"{protocol}://127.0.0.1:0" for protocol in PROTOCOLS)
     try:
@@ -111,7 +131,7 @@ def _advertised(ctx: click.Context, param: click.Parameter, text: str | None) ->
     "--default-partitions",
     default=1,
     show_default=True,
-    type=click.IntRange(1),
+    type=click.IntRange(1, PARTITIONS_PER_TOPIC),
     help="Partitions of a topic that is created without saying how many.",
 )
 @click.option(
@@ -125,6 +145,7 @@ def _advertised(ctx: click.Context, param: click.Parameter, text: str | None) ->
 @click.option(
     "--console",
     metavar="HOST:PORT",
+    callback=_console,
     help="Where a browser shows the broker; read-only unless on loopback.  [default: nowhere]",
 )
 @schema_registry_options
@@ -146,6 +167,7 @@ def _advertised(ctx: click.Context, param: click.Parameter, text: str | None) ->
     type=Number(),
     default=OFFSETS_RETENTION,
     show_default=True,
+    callback=_offsets_retention,
     help="Seconds to keep the offsets of a group without members; -1: for ever.",
 )
 @click.option(

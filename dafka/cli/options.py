@@ -25,6 +25,7 @@ from dafka.cli.systemd import STOPPING, Watchdog, notify
 from dafka.cli.toml_files import TomlFileError, read_toml
 from dafka.cli.zpl import ZplError, parse_zpl
 from dafka.commit.retention import CHECK_INTERVAL, LARGEST_BOUND
+from dafka.hub.waits import LONGEST
 from dafka.mesh import limits
 from dafka.mesh.address import (
     DEFAULT_TOWER,
@@ -226,7 +227,7 @@ def retention_options(command: Command) -> Command:
     """``--retention-ms``, ``--retention-bytes`` and ``--retention-check-interval``, likewise."""
     command = click.option(
         "--retention-check-interval",
-        type=Number(0, min_open=True),
+        type=Number(0, LONGEST, min_open=True),
         default=CHECK_INTERVAL,
         show_default=True,
         help="Seconds between two looks at what is to go.",

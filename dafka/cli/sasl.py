@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from dafka.cli.numbers import Number
+from dafka.hub.waits import LONGEST
 from dafka.security.sasl.options import OAuthTokens, ServerSasl
-from dafka.security.sasl.steps import OAUTHBEARER, SCRAM_MECHANISMS
+from dafka.security.sasl.steps import MECHANISMS, OAUTHBEARER, SCRAM_MECHANISMS
 
 Command = Callable[..., Any]
 
@@ -21,12 +22,13 @@ def sasl_options(command: Command) -> Command:
     @click.option(
         "--sasl-mechanisms",
         metavar="NAMES",
+        callback=_mechanisms,
         help="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER, with commas.  "
         f"[default: {','.join(SCRAM_MECHANISMS)}]",
     )
     @click.option(
         "--sasl-max-session",
-        type=Number(0),
+        type=Number(0, LONGEST),
         default=0.0,
         show_default=True,
         help="Seconds after which clients say again who they are; 0: never.",
@@ -73,6 +75,13 @@ def sasl_options(command: Command) -> Command:
         return command(sasl=sasl, **options)
 
     return with_sasl
+
+
+def _mechanisms(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    for one in _names(text):
+        if one not in MECHANISMS:
+            raise click.BadParameter(f"{one!r} is not one of {', '.join(MECHANISMS)}", ctx, param)
+    return text
 
 
 def _names(text: str | None) -> tuple[str, ...]:

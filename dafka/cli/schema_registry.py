@@ -24,6 +24,7 @@ def schema_registry_options(command: Command) -> Command:
         "--schema-registry",
         metavar="URL",
         envvar="DAFKA_SCHEMA_REGISTRY",
+        callback=_url,
         help="Where the schemas of Avro, Protobuf and JSON Schema are: http://HOST:PORT.",
     )
     @click.option("--schema-registry-user", metavar="NAME", help="The user that asks it.")
@@ -52,6 +53,15 @@ def schema_registry_options(command: Command) -> Command:
         return command(registry=registry, **options)
 
     return with_registry
+
+
+def _url(ctx: click.Context, param: click.Parameter, url: str | None) -> str | None:
+    try:
+        if url is not None:
+            SchemaRegistry(url)
+    except ValueError as error:  # which does not show it: it may have a password in it
+        raise click.BadParameter(str(error), ctx, param) from None
+    return url
 
 
 def _registry(url: str, user: str | None, password: str | None, cafile: str | None) -> SchemaRegistry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 from contextlib import ExitStack
@@ -156,7 +157,7 @@ def test_options_that_make_no_sense_are_answered_in_one_line(
     assert "Traceback" not in ended.stderr
 
 
-@pytest.mark.parametrize(("options", "timeout"), [((), None), (("--timeout", "3"), 3.0)])
+@pytest.mark.parametrize(("options", "timeout"), [((), math.inf), (("--timeout", "3"), 3.0)])
 def test_a_broker_is_waited_for_as_long_as_is_said_else_for_ever(
     options: tuple[str, ...], timeout: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +171,8 @@ def test_a_broker_is_waited_for_as_long_as_is_said_else_for_ever(
     arguments = ["--bootstrap-server", "127.0.0.1:2", "--site", "x", "--listen", ANY, *options]
     ended = CliRunner().invoke(command.bridge, arguments)
     assert "it is not there" in ended.output and given == [timeout]
+    told = " ".join(CliRunner().invoke(command.bridge, ["--help"]).output.split())
+    assert "Seconds to wait for the broker. [default: (for ever)" in told
 
 
 def test_a_bridge_may_be_started_before_its_broker(tmp_path: Path) -> None:

@@ -107,7 +107,18 @@ class Joining:
         return "connecting" not in statuses and "peered" in statuses
 
 
-def joining_options(command: Callable[..., Any]) -> Callable[..., Any]:
+_TIMEOUT = click.option(
+    "--timeout",
+    type=Seconds(),
+    default=10.0,
+    show_default=True,
+    help="Seconds to wait for peers and answers.",
+)
+
+
+def joining_options(
+    command: Callable[..., Any], timeout_option: Callable[[Any], Any] = _TIMEOUT
+) -> Callable[..., Any]:
     """``--listen``, ``--peer``, ``--id``, ``--timeout`` and TLS; the command gets them as ``joining``."""
 
     @common_options
@@ -127,13 +138,7 @@ def joining_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Connect to this endpoint, a Zeek node for example. May be given several times.",
     )
     @click.option("--id", type=Id(), metavar="UUID", help="The id of this endpoint.  [default: a new one]")
-    @click.option(
-        "--timeout",
-        type=Seconds(),
-        default=10.0,
-        show_default=True,
-        help="Seconds to wait for peers and answers.",
-    )
+    @timeout_option
     @click.option(
         "--retry",
         type=Number(0, 1e6, min_open=True),

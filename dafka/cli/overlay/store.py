@@ -10,7 +10,7 @@ import click
 from dafka.cli.numbers import Seconds
 from dafka.cli.options import ended_by_signal
 from dafka.cli.overlay.joining import Joining, joining_options, line, shown
-from dafka.overlay.bridge.json_forms import from_json, loads
+from dafka.overlay.bridge.json_forms import NotJson, from_json, loads
 from dafka.overlay.errors import InvalidValue
 from dafka.overlay.node.stores.store import Store
 from dafka.overlay.values import Value
@@ -81,12 +81,10 @@ def _check_count(operation: str, count: int) -> None:
 
 
 def _value(text: str) -> Value:
-    try:
-        parsed = loads(text.encode("utf-8", "surrogateescape"))
-    except InvalidValue:
+    try:  # what is JSON is never a string: a later increment would change nothing
+        return from_json(loads(text.encode("utf-8", "surrogateescape")))
+    except NotJson:
         return text
-    try:
-        return from_json(parsed)  # what is JSON is never a string: a later increment would change nothing
     except InvalidValue as error:
         raise click.UsageError(f"{text!r:.200}: {error}") from error
 

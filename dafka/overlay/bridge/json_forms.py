@@ -95,8 +95,6 @@ def from_json(parsed: Any, depth: int = 0) -> Value:
 
     Raises :class:`InvalidValue` for numbers that no type can hold, and for too many levels.
     """
-    if depth > MOST_NESTED:
-        raise InvalidValue(f"JSON that is nested more than {MOST_NESTED} deep")
     if parsed is None or isinstance(parsed, (bool, float, str)):
         return parsed
     if isinstance(parsed, int):
@@ -105,16 +103,30 @@ def from_json(parsed: Any, depth: int = 0) -> Value:
         if 0 <= parsed <= _LARGEST_COUNT:
             return Count(parsed)
         raise InvalidValue(f"the number {parsed!s:.40} does not fit 64 bits")
+    if depth >= MOST_NESTED:
+        raise InvalidValue(f"JSON that is nested more than {MOST_NESTED} deep")
     if isinstance(parsed, dict):
         return Table([(key, from_json(one, depth + 1)) for key, one in parsed.items()])
     return tuple([from_json(one, depth + 1) for one in parsed])
 
 
+class NotJson(InvalidValue):
+    """It is another text than JSON."""
+
+
 def loads(octets: bytes) -> Any:
-    """The value of a text in JSON. Raises :class:`InvalidValue`."""
+    """The value of a text in JSON.
+
+    Raises :class:`NotJson`, and :class:`InvalidValue` for JSON with too many levels, or numbers of too many
+    digits.
+    """
     try:
         with suppress(ValueError):
             return _DECODER.decode(octets.decode())
         return json.loads(octets)  # which knows other encodings, and says what is wrong
-    except (ValueError, RecursionError) as error:
-        raise InvalidValue(f"no JSON: {error}") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise NotJson(f"no JSON: {error}") from error
+    except RecursionError as error:
+        raise InvalidValue(f"JSON that is nested more than {MOST_NESTED} deep") from error
+    except ValueError as error:
+        raise InvalidValue(f"JSON with a number that does not fit 64 bits: {error}") from error

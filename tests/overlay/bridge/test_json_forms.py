@@ -73,7 +73,13 @@ def test_anything_but_json_is_refused(octets: bytes) -> None:
         loads(octets)
 
 
-@pytest.mark.parametrize("text", ["18446744073709551616", "-9223372036854775809", "[" * 102 + "]" * 102])
+@pytest.mark.parametrize("text", ["18446744073709551616", "-9223372036854775809", "[" * 101 + "]" * 101])
 def test_json_that_a_value_cannot_hold_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
         from_json(json.loads(text))
+
+
+@pytest.mark.parametrize("form", [("[", "]"), ('{"a":', "}")])
+def test_json_may_be_nested_as_deeply_as_values(form: tuple[str, str]) -> None:
+    text = form[0] * 100 + "1" + form[1] * 100
+    encode(from_json(json.loads(text)))
