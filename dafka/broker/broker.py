@@ -142,6 +142,8 @@ class Broker:
         )
         check_started_with(group_settings or {})
         check_quota_settings(quota_settings or {})
+        if path is not None and not os.fspath(path):  # as $DATA is when it is not set
+            raise ValueError("path is the name of a folder or None; the current folder is '.'")
         self._path = None if path is None else os.path.abspath(os.fspath(path))
         self._hub = get_hub()
         self._running: Resources | None = None

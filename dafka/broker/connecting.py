@@ -100,7 +100,7 @@ def connect(
     (trusted authorities, with SSL; None: those of the system) and ``sasl`` (the client's account) are for
     TCP.
 
-    Raises ValueError for a port that is not a number or a time that is NaN,
+    Raises ValueError and TypeError for other addresses, ValueError for a time that is NaN,
     ``kafka.errors.KafkaTimeoutError`` (its cause is what came of TCP, where that was tried),
     ``kafka.errors.KafkaConfigurationError`` for another security protocol,
     :class:`dafka.security.TlsError` for files of ``tls`` that cannot be used, and what
@@ -111,8 +111,16 @@ def connect(
 
     timeout = wait_of(timeout)
     request_timeout = interval_of(request_timeout, "request_timeout")
-    servers = bootstrap_servers if isinstance(bootstrap_servers, str) else list(bootstrap_servers)
-    addresses = [(host, port) for host, port, _ in collect_hosts(servers, randomize=False)]
+    what = f"bootstrap_servers={bootstrap_servers!r:.200} is not HOST:PORT, several with commas or in a list"
+    try:
+        servers = bootstrap_servers if isinstance(bootstrap_servers, str) else list(bootstrap_servers)
+        addresses = [(host, port) for host, port, _ in collect_hosts(servers, randomize=False)]
+    except TypeError as error:
+        raise TypeError(what) from error
+    except ValueError as error:
+        raise ValueError(what) from error
+    if not all(host for host, _ in addresses) or not addresses:
+        raise ValueError(what)
     folder = os.environ.get(EMBEDDED)
     hub = get_hub()
     search = _Search(hub, addresses, timeout, request_timeout, security_protocol, tls or ClientTls(), sasl)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +17,17 @@ class LazyGroup(click.Group):
     def __init__(self, *args: Any, homes: Mapping[str, str], **options: Any) -> None:
         super().__init__(*args, **options)
         self.homes = homes
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = get_close_matches(args[0], self.homes, 1)
+            if near and "Did you mean" not in error.message:
+                raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
+            raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.homes)

@@ -77,6 +77,8 @@ def tower_addresses(tower: TowerLike) -> tuple[tuple[str, str], ...]:
     if tower is None:
         return (DEFAULT_TOWER,)
     addresses: Any = tower.addresses if isinstance(tower, HasAddresses) else tower
+    if isinstance(addresses, (str, bytes)):
+        addresses = [addresses]  # and not its letters
     several = (addresses,) if _is_pair(addresses) or not isinstance(addresses, Iterable) else addresses
     pairs = tuple(dict.fromkeys(_pair(one) for one in several))
     if not pairs:

@@ -76,6 +76,8 @@ class Store:
             options.keys.check_store()
         self._tower = tower  # one that nobody else has runs as long as this node
         self.path = os.fspath(path)
+        if not self.path:
+            raise ValueError("path is the name of a folder; the current folder is '.'")
 
         def start() -> tuple[StoreNode, Cleaner]:
             node = _open(self._hub, options, self.path, durability, on_damage, octets)

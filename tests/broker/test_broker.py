@@ -14,7 +14,7 @@ from broker.clients import Client, batch
 from broker.transactions.transactional import Producer as TransactionalProducer
 from timing import until
 
-from dafka import Broker, Tower
+from dafka import Broker, Store, Tower
 from dafka.broker import BrokerStoppedError
 from dafka.log import DamagedError, LogLockedError, NotALogError
 from dafka.log.table import pack_key
@@ -74,6 +74,12 @@ def test_a_folder_has_one_broker_at_a_time_and_the_second_leaves_nothing_behind(
         Client(first).create("t")
     with second:
         assert list(Client(second).call("metadata", None).topics) == ["t"]
+
+
+def test_a_folder_without_a_name_is_refused():
+    for make in (Broker, Store):
+        with pytest.raises(ValueError, match=r"the name of a folder.*; the current folder is '\.'"):
+            make("")
 
 
 def test_a_folder_with_something_else_in_it_is_refused(tmp_path):

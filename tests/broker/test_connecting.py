@@ -50,9 +50,16 @@ def test_an_address_without_a_broker_is_a_timeout_as_in_kafka_python():
     assert 0.2 <= time.monotonic() - started < 30
 
 
-def test_a_port_that_is_not_a_number_is_a_value_error():
-    with pytest.raises(ValueError, match="http"):
-        connect("127.0.0.1:http", 0)
+@pytest.mark.parametrize("servers", ["127.0.0.1:http", "", [], [""], ["127.0.0.1:1", ":2"]])
+def test_servers_that_are_none_are_a_value_error(servers):
+    with pytest.raises(ValueError, match=r"bootstrap_servers=.* is not HOST:PORT, several with commas"):
+        connect(servers, 0)
+
+
+@pytest.mark.parametrize("servers", [None, 9092, [9092]])
+def test_servers_of_another_type_are_a_type_error(servers):
+    with pytest.raises(TypeError, match=r"bootstrap_servers=.* is not HOST:PORT, several with commas"):
+        connect(servers, 0)
 
 
 def test_a_broker_that_starts_later_is_waited_for(tmp_path):

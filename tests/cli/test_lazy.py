@@ -29,6 +29,9 @@ def test_all_are_listed_and_an_unknown_one_is_named():
     assert group.list_commands(click.Context(group)) == ["one", "two"]
     answer = CliRunner().invoke(group, ["three"])
     assert answer.exit_code == 2 and "No such command 'three'" in answer.output
+    assert "Did you mean" not in answer.output
+    answer = CliRunner().invoke(group, ["tow"])
+    assert answer.exit_code == 2 and "No such command 'tow'. Did you mean 'two'?" in answer.output
 
 
 def test_names_are_completed_without_importing_anything():

@@ -52,7 +52,7 @@ OPTIONAL_MODULES = {  # and what blocks that import it need
 # So that a block finds its commands, whatever Python the tests run with.
 _COMMANDS = {
     "dafka": "-m dafka.cli",
-    "pytest": "-m pytest -p dafka.testing.plugin -c /dev/null --rootdir .",
+    "pytest": "-m pytest -p dafka.testing.plugin -c /dev/null --rootdir . --hypothesis-profile ci",
     "python": "",
 }
 

@@ -79,11 +79,13 @@ def test_a_tower_is_a_pair_or_something_that_has_one_or_several():
         ("udp://10.0.0.1:5556", "tcp://10.0.0.1:5557"),
         (PAIR, 5),
         5,
+        "127.0.0.1:5556",
     ],
 )
 def test_anything_but_a_tower_is_named(wrong):
-    with pytest.raises(InvalidAddressError, match="is not a tower: a pair of ZeroMQ addresses"):
+    with pytest.raises(InvalidAddressError, match="is not a tower: a pair of ZeroMQ addresses") as raised:
         tower_addresses(wrong)
+    assert not isinstance(wrong, str) or str(raised.value).startswith(repr(wrong))
 
 
 @pytest.mark.parametrize("port", [0, 65536, 10**19])
