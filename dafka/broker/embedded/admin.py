@@ -70,6 +70,12 @@ ALL_RECORDS = -1
 NAME_OCTETS = 255  # of a group or a subscription with settings
 
 _OPERATIONS = frozenset(map(int, ConfigOperation))
+_OF_LISTS = ConfigOperation.APPEND, ConfigOperation.SUBTRACT
+_WITH_LISTS: dict[int, Mapping[str, Key]] = {
+    ResourceType.TOPIC: KEYS,
+    ResourceType.GROUP: {},
+    ResourceType.CLIENT_METRICS: {},  # whose lists are set as a whole, as in Kafka
+}
 _RESOURCES = 8  # described before a look at the clock: 0.2 ms each at most
 _PARTITIONS = 1000  # looked at before other green threads have their turn
 
@@ -164,6 +170,8 @@ class AdminCalls(AdminInterface):
         self, type_: int, name: str, changes: Sequence[ConfigChange], replace: bool, validate_only: bool
     ) -> Outcome:
         _check_changes(changes, () if type_ == BROKER_LOGGER else _OPERATIONS)
+        if type_ in _WITH_LISTS:  # as in Kafka before it is looked at what they belong to
+            _check_lists(changes, _WITH_LISTS[type_])
         if (type_, name) == (ResourceType.TOPIC, ""):
             raise _RequestError("there are no settings of all topics")
         error, detail = self._resource_error(type_, name)
@@ -380,6 +388,7 @@ def _changed(
     whose: str,
 ) -> dict[str, str]:
     """``configs`` with ``changes`` made; ``entries`` have the values in effect."""
+    _check_lists(changes, keys)
     changed = dict(configs)
     for name, operation, value in changes:
         if operation == ConfigOperation.DELETE:  # of an unknown key, too, as Kafka does it
@@ -389,12 +398,17 @@ def _changed(
             if whose != "broker":
                 check_key(keys, name, whose)
             changed[name] = str(value)
-        elif name in keys and keys[name].type == ConfigType.LIST:
+        else:
             before = changed.get(name, entries[name].value)
             changed[name] = _with_parts(str(before), operation, str(value))
-        else:
-            raise _NoListError(f"{name} is not a list; nothing can be added to it or taken from it")
     return changed
+
+
+def _check_lists(changes: Sequence[ConfigChange], keys: Mapping[str, Key]) -> None:
+    for name, operation, _ in changes:
+        if operation in _OF_LISTS and not (name in keys and keys[name].type == ConfigType.LIST):
+            what = "is not a list" if keys else "is set as a whole"
+            raise _NoListError(f"{name} {what}; nothing can be added to it or taken from it")
 
 
 def _with_parts(before: str, operation: int, value: str) -> str:

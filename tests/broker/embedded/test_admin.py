@@ -168,6 +168,31 @@ def test_lists_are_added_to_and_taken_from(client):
     )
 
 
+def test_lists_of_client_metrics_are_set_as_a_whole(client):
+    metrics = Resource(ResourceType.CLIENT_METRICS, "m")
+    assert alter(client, ("metrics", SET, "org.apache."), resource=metrics) == Outcome(None)
+    assert alter(client, ("metrics", APPEND, "other."), resource=metrics) == Outcome(
+        errors.InvalidConfigurationError,
+        "metrics is set as a whole; nothing can be added to it or taken from it",
+    )
+    assert described(client, metrics)["metrics"].value == "org.apache."
+
+
+@pytest.mark.parametrize(
+    ("resource", "key"),
+    [
+        (Resource(ResourceType.TOPIC, ""), "retention.ms"),
+        (Resource(ResourceType.TOPIC, "a b"), "retention.ms"),
+        (Resource(ResourceType.GROUP, ""), "consumer.session.timeout.ms"),
+        (Resource(ResourceType.CLIENT_METRICS, ""), "interval.ms"),
+    ],
+)
+def test_other_settings_than_lists_are_not_added_to_whatever_they_belong_to(client, resource, key):
+    assert alter(client, (key, APPEND, "1"), resource=resource).error is errors.InvalidConfigurationError
+    assert alter(client, (key, SUBTRACT, "1"), resource=resource).error is errors.InvalidConfigurationError
+    assert alter(client, (key, SET, "1"), resource=resource).error is not errors.InvalidConfigurationError
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "says"),
     [
