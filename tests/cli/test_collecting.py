@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dafka.cli.collecting import EVERYTHING_SECONDS, passing_over_what_lasts
+from dafka.cli.collecting import COUNT_SECONDS, EVERYTHING_SECONDS, FEW, passing_over_what_lasts
 
 
 class Ring:
@@ -61,6 +61,27 @@ def test_garbage_that_was_passed_over_goes_with_the_next_collection_of_everythin
     lasting = Ring()
     gc.collect()
     assert not any(one is lasting for one in gc.get_objects())
+
+
+def test_twice_as_many_objects_are_reason_for_a_collection_of_everything(now):
+    ring = Ring()
+    gone = weakref.ref(ring)
+    gc.collect()
+    del ring
+    many = [[] for _ in range(gc.get_freeze_count() + FEW + 100)]
+    gc.collect()
+    assert gone() is not None
+    now[0] += COUNT_SECONDS
+    gc.collect()  # they are set aside since the last one
+    assert gone() is None
+    ring = Ring()
+    gone = weakref.ref(ring)
+    gc.collect()
+    del ring
+    now[0] += COUNT_SECONDS
+    gc.collect()  # no more than there were
+    assert gone() is not None
+    assert many
 
 
 def test_afterwards_collections_are_what_they_were():
