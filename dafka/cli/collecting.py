@@ -19,7 +19,7 @@ EVERYTHING_SECONDS = 3600.0
 COUNT_SECONDS = 60.0
 """From one count of the objects to the next, at least: it takes 10 ns for each."""
 FEW = 200_000
-"""So many objects more than at the last collection of everything are none too many, however few there were."""
+"""So many objects more than at the last collection of everything are never too many."""
 
 
 @contextmanager
