@@ -64,10 +64,13 @@ def broker():
 def test_a_setting_in_milliseconds_is_a_number(broker, name, key):
     for given, said in (
         (NAN, "is a number of milliseconds, not nan"),
+        (None, "is a number of milliseconds, not None"),
         ("1000", "is a number of milliseconds, not '1000'"),
         (-5000, "is a number of milliseconds of 0 or more, not -5000"),
     ):
         if given == -5000 and key in ("connections_max_idle_ms", "consumer_timeout_ms"):
+            continue
+        if given is None and key in ("bootstrap_timeout_ms", "connections_max_idle_ms"):
             continue
         with pytest.raises(KafkaConfigurationError, match=f"{key} {said}"):
             CLIENTS[name](bootstrap_servers=broker.bootstrap_servers, **{key: given})

@@ -38,7 +38,6 @@ CONNECTED_CONFIGURATIONS = [
     {"isolation_level": 5},
     {"metric_reporters": 5},
     {"auto_offset_reset": "sometimes"},
-    {"request_timeout_ms": None},
 ]
 
 
