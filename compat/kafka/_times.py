@@ -43,12 +43,12 @@ def check_times(config: dict[str, Any]) -> None:
                 )
 
 
-def timeout_of(timeout_ms: float | None) -> float | None:
+def timeout_of(timeout_ms: float | None, name: str = "timeout_ms") -> float | None:
     """The ``timeout_ms`` of a method as it is; infinity is for ever.
 
     Raises:
         TypeError: it is no number.
         ValueError: it is NaN.
     """
-    wait_of(timeout_ms, "timeout_ms", "milliseconds")
+    wait_of(timeout_ms, name, "milliseconds")
     return timeout_ms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 
 import pytest
@@ -50,6 +51,19 @@ OF_A_SHARE_CONSUMER = {
     "poll": lambda one: one.poll(timeout_ms=NAN),
     "commit": lambda one: one.commit(timeout_ms=NAN),
     "close": lambda one: one.close(timeout_ms=NAN),
+}
+OF_AN_ADMIN = {
+    "alter_partition_reassignments": lambda one: one.alter_partition_reassignments({T0: [0]}, timeout_ms=NAN),
+    "create_partitions": lambda one: one.create_partitions({"t": 2}, timeout_ms=NAN),
+    "create_topics": lambda one: one.create_topics([], NAN),
+    "delete_records": lambda one: one.delete_records({T0: 0}, timeout_ms=NAN),
+    "delete_topics": lambda one: one.delete_topics(["u"], timeout_ms=NAN),
+    "elect_leaders": lambda one: one.elect_leaders(0, timeout_ms=NAN),
+    "find_hanging_transactions": lambda one: one.find_hanging_transactions(max_transaction_timeout_ms=NAN),
+    "list_partition_offsets": lambda one: one.list_partition_offsets({T0: -1}, timeout_ms=NAN),
+    "list_partition_reassignments": lambda one: one.list_partition_reassignments(timeout_ms=NAN),
+    "update_features": lambda one: one.update_features({}, timeout_ms=NAN),
+    "wait_for_topics": lambda one: one.wait_for_topics(["nowhere"], timeout_ms=NAN),
 }
 
 
@@ -106,6 +120,24 @@ def test_a_share_consumer_refuses_to_wait_nan_milliseconds(broker, wait):
         with pytest.raises(ValueError, match=r"timeout_ms is a number of milliseconds.*, not nan"):
             wait(consumer)
         assert consumer.subscription() == {"t"}
+
+
+@pytest.mark.parametrize("name", sorted(OF_AN_ADMIN))
+def test_an_admin_refuses_to_wait_nan_milliseconds(broker, name):
+    with (
+        KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin,
+        pytest.raises(ValueError, match=r"timeout_ms is a number of milliseconds.*, not nan"),
+    ):
+        OF_AN_ADMIN[name](admin)
+
+
+def test_no_method_of_an_admin_with_a_time_is_forgotten():
+    assert OF_AN_ADMIN.keys() == {
+        name
+        for name, method in inspect.getmembers(KafkaAdminClient, inspect.isfunction)
+        if not name.startswith("_")
+        and any(one.endswith("timeout_ms") for one in inspect.signature(method).parameters)
+    }
 
 
 def test_a_producer_refuses_to_wait_nan_seconds(broker):

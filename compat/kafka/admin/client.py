@@ -15,6 +15,9 @@ Apache Kafka that lacks the feature:
 from __future__ import annotations
 
 import copy
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from kafka.admin.client import KafkaAdminClient as _TheirAdminClient
@@ -24,7 +27,7 @@ from kafka.protocol.broker_version_data import BrokerVersionData
 from compat.kafka._client import Client
 from compat.kafka._metrics import Registry
 from compat.kafka._mirror import counterpart_names
-from compat.kafka._times import check_times
+from compat.kafka._times import check_times, timeout_of
 from compat.kafka.admin._requests import Requests
 
 
@@ -64,5 +67,27 @@ class KafkaAdminClient(_TheirAdminClient):
         self._metrics.close()
         self._broker.close()
 
+
+def _with_checked_times(method: Callable[..., Any], times: list[str]) -> Callable[..., Any]:
+    """A method of kafka-python's that refuses NaN, with which ``wait_for_topics`` waits for ever."""
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            given = {}  # the method says what is wrong
+        for name in times:
+            timeout_of(given.get(name), name)
+        return method(*args, **kwargs)
+
+    return checked
+
+
+for _name, _method in inspect.getmembers(_TheirAdminClient, inspect.isfunction):
+    _times = [one for one in inspect.signature(_method).parameters if one.endswith("timeout_ms")]
+    if _times and not _name.startswith("_"):
+        setattr(KafkaAdminClient, _name, _with_checked_times(_method, _times))
 
 __getattr__ = counterpart_names(__name__)
