@@ -72,10 +72,15 @@ class Writer:
         """Send a message of one or more frames.
 
         Waits while the queue is full; raises :class:`NoResponseError` if it still is after ``timeout``, and
-        the message is then not sent.
+        the message is then not sent. Raises TypeError for frames that are not octets, ValueError for a
+        message that the server would not take.
         """
         if not frames:
             raise ValueError("a message has at least one frame")
+        for frame in frames:
+            if type(frame) is not bytes:
+                frames = _octets(frames)  # before it stands in the queue, where others wait behind it
+                break
         size = sum(map(len, frames))
         if size > self._max_message:
             raise ValueError(
@@ -195,3 +200,12 @@ class Writer:
 
     def _where(self) -> str:
         return f"ZPWriter at {', '.join(self._connection.addresses)}, topic {self.topic}"
+
+
+def _octets(frames: tuple[object, ...]) -> tuple[bytes, ...]:
+    octets = []
+    for frame in frames:
+        if not isinstance(frame, (bytes, bytearray, memoryview)):
+            raise TypeError(f"a frame is bytes, not {type(frame).__name__}: {frame!r:.100}")
+        octets.append(bytes(frame))
+    return tuple(octets)

@@ -26,6 +26,21 @@ def test_writes_messages_in_their_order(server: ModelServer, mode: Mode):
     assert stored(server) == [[b"id", b"%d" % number] for number in range(500)]
 
 
+@pytest.mark.parametrize("mode", Mode)
+def test_a_frame_that_is_no_octets_is_refused_and_other_messages_go_on(server: ModelServer, mode: Mode):
+    with Writer("flights", server.writer, mode=mode) as writer:
+        writer.send(b"1")
+        for wrong in ("2", None, 5, [b"x"]):
+            with pytest.raises(TypeError, match=f"a frame is bytes, not {type(wrong).__name__}: "):
+                writer.send(b"id", wrong)  # type: ignore[arg-type]
+        changing = bytearray(b"2")
+        writer.send(changing, memoryview(b"x"))  # type: ignore[arg-type]
+        changing[:] = b"3"
+        writer.send(b"4")
+    until(lambda: server.received == 3)
+    assert stored(server) == [[b"1"], [b"2", b"x"], [b"4"]]
+
+
 def test_in_mode_2_flush_waits_for_the_response_to_each_message(server: ModelServer):
     with Writer("flights", server.writer) as writer:
         for number in range(100):
