@@ -35,16 +35,23 @@ OVERFLOWS = ("wait", "disconnect", "drop_newest", "drop_oldest")
 _allocate_lock = monkey.get_original("_thread", "allocate_lock")
 
 
+def check_queue(capacity: int, overflow: str) -> None:
+    """Raise ValueError or TypeError for the options of a queue that cannot be."""
+    if overflow not in OVERFLOWS:
+        raise ValueError(f"overflow is one of {', '.join(OVERFLOWS)}, not {overflow!r:.100}")
+    if not isinstance(capacity, int):  # NaN would be no bound
+        raise TypeError(f"a queue has room for a number of messages, not for {capacity!r:.100}")
+    if capacity < 1:
+        raise ValueError(f"a queue has room for one message at least, not for {capacity}")
+
+
 class Inbox(Generic[T]):
     """``capacity``: in items. Each takes limits.ITEM_OCTETS of memory, and its ``length``, if it has one."""
 
     def __init__(
         self, hub: Hub, capacity: int, overflow: str, length: Callable[[T], int] | None = None
     ) -> None:
-        if overflow not in OVERFLOWS:
-            raise ValueError(f"overflow is one of {', '.join(OVERFLOWS)}, not {overflow!r:.100}")
-        if capacity < 1:
-            raise ValueError(f"a queue has room for one message at least, not for {capacity}")
+        check_queue(capacity, overflow)
         self.dropped = 0
         """Items that found no room."""
         self.capacity = capacity

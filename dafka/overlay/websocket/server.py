@@ -12,6 +12,7 @@ import gevent
 
 from dafka.hub.turns import Pace
 from dafka.overlay.node.carrier import Carrier
+from dafka.overlay.node.inbox import check_queue
 from dafka.overlay.node.types import EndpointId
 from dafka.overlay.websocket import limits
 from dafka.overlay.websocket.fan_out import FanOut
@@ -46,6 +47,7 @@ class Server:
         capacity: int = limits.CAPACITY,
         overflow: str = "disconnect",
     ) -> None:
+        check_queue(capacity, overflow)  # here, and not when the first client comes
         self.carrier = carrier
         self.ssl_context = ssl_context
         self.origins = origins

@@ -329,3 +329,22 @@ def test_an_endpoint_with_tls_has_it_for_websocket_clients_too():
         with Client(address, ssl_context=anonymous) as client, endpoint.subscribe("/t") as subscriber:
             client.publish("/t", 1)
             assert subscriber.get(PATIENCE).value == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"capacity": 0}, ValueError),
+        ({"capacity": float("nan")}, TypeError),
+        ({"capacity": "5"}, TypeError),
+        ({"overflow": "grow"}, ValueError),
+    ],
+    ids=str,
+)
+def test_a_queue_that_cannot_be_is_refused_where_its_options_enter(options, error):
+    """Not by the first client, which would be refused; and NaN would be no bound."""
+    with Endpoint() as endpoint:
+        with pytest.raises(error, match=r"a queue has room for|overflow is one of"):
+            endpoint.listen_websocket("127.0.0.1:0", **options)
+        with pytest.raises(error, match=r"a queue has room for|overflow is one of"):
+            endpoint.subscribe("t", **options)
