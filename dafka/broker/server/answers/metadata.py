@@ -50,7 +50,7 @@ def metadata(broker: BrokerInterface, request: Any, context: Context) -> Any:
         names = [topic.name for topic in request.topics if topic.name is not None]
         ids = [topic.topic_id for topic in request.topics if topic.name is None]
         by_id = topic_names(broker, ids)
-        unknown = [one for one in ids if one not in by_id]
+        unknown = [one for one in dict.fromkeys(ids) if one not in by_id]
         every = dict.fromkeys([*names, *(by_id[one] for one in ids if one in by_id)])
         if create and context.mutations is not None:
             found = _with_created(broker, every, context.mutations)

@@ -38,6 +38,12 @@ def test_an_unknown_topic_id_is_refused(client: Client):
     assert (topic.name, topic.topic_id, topic.error_code) == (None, missing, UnknownTopicIdError.errno)
 
 
+def test_an_unknown_topic_id_is_answered_once_however_often_it_is_named(client: Client):
+    asked = MetadataRequest.MetadataRequestTopic(name=None, topic_id=uuid4())
+    answer = answered(client, MetadataRequest(topics=[asked, asked]), 12)
+    assert [one.topic_id for one in answer.topics] == [asked.topic_id]
+
+
 def test_a_topic_is_found_by_its_id_whatever_name_comes_with_it(client: Client):
     """Java's Admin sends an empty name."""
     client.create("topic")
