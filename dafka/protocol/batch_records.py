@@ -1,87 +1,401 @@
-"""Checks that a batch has as many records as its header says, without reading them.
+"""Examines every record of a batch from anywhere, as Kafka does before it takes one.
 
-Kafka refuses a batch whose body is not exactly that many records, because clients could not read it. Here
-records are walked by their lengths. Streams often hold records of one size, and then the length of each
-stands at a fixed distance from that of the next one: strided slices check a stretch of them at once, for some
-nanoseconds each. Where sizes differ a step takes 40 to 80 ns, and the short cut is tried again at growing
-distances. It looks only as far ahead as it was right before, so that the time grows with the records,
-whatever their sizes are.
+A batch whose records are not exactly those that its header counts could not be read by those who fetch it. So
+each record is read as far as its structure goes: its fields end where its size says, offset deltas are
+0, 1, 2, ..., no length is negative where it may not be, and nothing follows the last record. What a broker
+needs of them comes along: the first and the last of their timestamps, and whether one lacks a key.
 
-The count of a compressed batch is trusted, because checking it would need decompression.
+Nothing is kept: a body is read in pieces, unfolded one after the other if it is compressed, and values are
+passed over. Records of one shape are examined together (:mod:`dafka.protocol.batch_stretch`), some
+nanoseconds each. Others are read in one loop, half a microsecond each, and a record that lies across two
+pieces field by field.
+
+The work is bounded by what is counted: octets and parts (:mod:`dafka.protocol.compression`), records and
+headers. It may still be seconds: see :mod:`dafka.protocol.batch_body`.
 """
 
 from __future__ import annotations
 
-from dafka.protocol.batch import COMPRESSION_MASK, HEADER_OCTETS, BatchError, BatchHeader, read_header
+from collections.abc import Collection
+from typing import NamedTuple
+
+from dafka.protocol.batch import (
+    COMPRESSION_MASK,
+    HEADER_OCTETS,
+    HEADERS_LIMIT,
+    BatchError,
+    BatchHeader,
+    read_header,
+)
+from dafka.protocol.batch_body import Plain, Source, Unfolding, Work
+from dafka.protocol.batch_stretch import SHORTEST, Stretch, find_stretch
+from dafka.protocol.compression import decompressed
 from dafka.protocol.varint import decode_varint
 
-_STRETCH = 8  # records of one size that make the short cut worth its while
+_AT_ONCE = 1024  # records or headers that are read before others have their turn
 _GROWTH = 8
-_AHEAD = 256  # records that the short cut looks at first
-_FEW = 8  # records for which a copy of a batch, of 10 MB perhaps, would cost more than it saves
+_FEW = 8  # records for which a copy of the batch, of 10 MB perhaps, would cost more than it saves
+_WINDOW, _SMALL_WINDOW = 1024 * 1024, 1024  # octets that are copied at once
+_STRETCH_WORK = 10
+_UNFOLDING_WORK = 10
+
+NO_TIMESTAMP = -1
+_LOWEST, _HIGHEST = 1 << 64, -1 << 64  # beyond every timestamp
 
 
-def check_records(content: bytes, header: BatchHeader | None = None) -> None:
-    """Raise BatchError unless the body of a batch that is not compressed is as many records as it says.
+class Examined(NamedTuple):
+    """The first and the last of the timestamps that the producer gave a batch's records, in ms, and whether
+    a record lacks a key. That a record has no timestamp (-1) counts only if none has one."""
 
-    ``header``: that of the batch, if it was read before.
+    oldest: int
+    largest: int
+    keyless: bool
+
+
+def examine(
+    content: bytes | memoryview, header: BatchHeader | None = None, work: Work | None = None
+) -> Examined:
+    """Examine all records of a batch. ``header``: that of the batch, if it was read before.
+
+    Raises :class:`BatchError` where something is wrong: its cause is ``codec`` if only the codec is not
+    installed, ``size`` if it unfolds to too much, ``compression`` if it cannot be unfolded, ``offsets`` for
+    offset deltas other than 0, 1, 2, ..., else ``records``. Raises TooMuchWorkError as ``work`` does.
     """
     if header is None:
         header = read_header(content)
-    if header.attributes & COMPRESSION_MASK:
-        return
-    # Each octet of bytes is found faster than in a view, but a copy has to pay.
-    octets = content if type(content) is bytes else None
-    position, end, left = HEADER_OCTETS, len(content), header.count
-    ahead, retry = _AHEAD, _STRETCH
-    try:
-        while left > 0 and position < end:
-            records, size = _stretch(content if octets is None else octets, position, min(left, ahead))
-            if records:
-                position += records * size
-                ahead = ahead * _GROWTH if records == ahead else _AHEAD
-                retry = _STRETCH
-            else:
-                records = min(retry, left)
-                if octets is None and left > _FEW:
-                    octets = bytes(content)
-                position = _walk(content if octets is None else octets, position, records)
-                ahead, retry = _AHEAD, retry * _GROWTH
-            left -= records
-    except (IndexError, ValueError) as error:
-        raise BatchError("records", f"{left} of {header.count} records are not there whole") from error
-    if left or position != end:
-        what = "are not there" if left else f"are there, and {end - position} octets behind the last one"
-        raise BatchError("records", f"{left or header.count} of {header.count} records {what}")
+    if work is None:
+        work = Work()
+    body = memoryview(content)[HEADER_OCTETS:]
+    if not header.attributes & COMPRESSION_MASK:
+        source = Source(Plain(body, _SMALL_WINDOW if header.count <= _FEW else _WINDOW))
+    else:
+        work.spend(_UNFOLDING_WORK)
+        pieces = decompressed(header.compression or "", bytes(body), work.piece)
+        source = Source(Unfolding(pieces, work))
+    return _Examination(source, header, work).run()
 
 
-def _stretch(content: bytes, position: int, ahead: int) -> tuple[int, int]:
-    """How many of the next records have the same size, and that; (0, 0) if it does not pay."""
-    length, start = decode_varint(content, position)
-    size = start - position + length
-    records = min(ahead, (len(content) - position) // size) if length > 0 else 0
-    stop = position + records * size
-    for place in range(position, start):
-        if records < _STRETCH:
-            return 0, 0
-        column = bytes(content[place:stop:size])
-        records = min(records, len(column) - len(column.lstrip(column[:1])))
-    return (records, size) if records >= _STRETCH else (0, 0)
+class _Examination:
+    """One batch."""
 
+    def __init__(self, source: Source, header: BatchHeader, work: Work) -> None:
+        self._source = source
+        self._header = header
+        self._work = work
+        self._headers = HEADERS_LIMIT  # that may still come
+        self._none = NO_TIMESTAMP - header.base_timestamp
+        self._lowest = _LOWEST  # timestamps, behind the batch's base
+        self._highest = _HIGHEST
+        self._keyless = False
 
-def _walk(content: bytes, position: int, records: int) -> int:
-    """The position behind so many records, which need not be within the batch."""
-    for _ in range(records):
-        octet = content[position]
-        if octet < 0x80:
-            if octet & 1:
-                raise ValueError("a record of a negative length")
-            position += 1 + (octet >> 1)
-        elif (high := content[position + 1]) < 0x80 and not octet & 1:
-            position += 2 + ((octet & 0x7F | high << 7) >> 1)
+    def run(self) -> Examined:
+        count, source = self._header.count, self._source
+        done, retry = 0, SHORTEST
+        try:
+            while done < count:
+                if source.is_at_end():
+                    raise ValueError("no more octets")
+                stretch = _stretch_in(source, done, count)
+                if stretch is not None:
+                    self._take_stretch(stretch)
+                    done += stretch.records
+                    retry = SHORTEST
+                    continue
+                until = min(done + retry, count)
+                while done < until:
+                    done = self._read(done, min(until, done + _AT_ONCE))
+                retry *= _GROWTH
+            if not source.is_at_end():
+                raise ValueError("octets follow the last record")
+        except (IndexError, ValueError) as error:
+            if isinstance(error, BatchError):
+                raise
+            raise BatchError("records", str(error)) from error
+        base = self._header.base_timestamp
+        oldest = NO_TIMESTAMP if self._lowest == _LOWEST else base + self._lowest
+        return Examined(oldest, base + self._highest, self._keyless)
+
+    # -- records of one shape -------------------------------------------------------------------
+
+    def _take_stretch(self, stretch: Stretch) -> None:
+        self._work.spend(_STRETCH_WORK + (stretch.records >> 5))
+        self._source.position = stretch.stop
+        records, stamps = stretch.records, stretch.stamps
+        if len(stamps) == 1:
+            for stamp in _distinct(stamps[0][:records]):
+                self._see(stamp)
         else:
-            length, position = decode_varint(content, position)
-            if length < 0:
-                raise ValueError("a record of a negative length")
-            position += length
-    return position
+            self._see_ends(stamps[0][:records], stamps[1][:records])
+        if stretch.key_length < 0:
+            self._keyless = True
+
+    def _see_ends(self, low: bytes, high: bytes) -> None:
+        """Take note of the first and the last of timestamps of two octets.
+
+        The larger the second octet, the further they are from the base. Time goes on, so those with the
+        smallest and with the largest one mostly stand together.
+        """
+        seconds = _distinct(high)
+        ends = [(pick, pick(seconds)) for pick in (min, max)]
+        spans = [(high.find(end), high.rfind(end) + 1) for _, end in ends]
+        together = all(high.count(high[first], first, behind) == behind - first for first, behind in spans)
+        if together and not low.translate(None, _AFTER) and abs(self._none) > _TWO_OCTETS:
+            for (pick, end), (first, behind) in zip(ends, spans, strict=True):
+                self._see(pick(low[first:behind]) & 0x7F | end << 7)
+        else:
+            for stamp, end in set(zip(low, high, strict=True)):
+                self._see(stamp & 0x7F | end << 7)
+
+    def _see(self, stamp: int) -> None:
+        """Take note of a timestamp, as zigzag has it."""
+        delta = (stamp >> 1) ^ -(stamp & 1)
+        if delta < self._lowest and delta != self._none:
+            self._lowest = delta
+        if delta > self._highest:
+            self._highest = delta
+
+    # -- record by record -----------------------------------------------------------------------
+
+    def _read(self, done: int, until: int) -> int:
+        """Examine records from number ``done`` up to ``until``; the number of the next one."""
+        self._work.spend((until - done) >> 1)
+        done = self._read_whole(done, until)
+        if done < until:
+            self._read_across(done)
+            done += 1
+        return done
+
+    def _read_whole(self, done: int, until: int) -> int:
+        """Examine those that are in the buffer as a whole."""
+        source, varint = self._source, _varint32
+        buffer, position = source.buffer, source.position
+        size, stamp, keyless, headers = len(buffer), -1, False, 0
+        begin = position
+        try:
+            for delta in range(2 * done, 2 * until, 2):  # as zigzag has it
+                # Each field: the octet itself if it is a whole varint, else two octets, else the general way.
+                octet = buffer[position]
+                if octet < 0x80:
+                    end = position + 1 + (octet >> 1)
+                    position += 2  # the attributes are passed over
+                elif (high := buffer[position + 1]) < 0x80:
+                    end = position + 2 + ((octet & 0x7F | high << 7) >> 1)
+                    position += 3
+                else:
+                    length, position = varint(buffer, position)
+                    if length < 0:
+                        raise ValueError("a record of a negative size")
+                    octet = 0
+                    end = position + length
+                    position += 1
+                if octet & 1:
+                    raise ValueError("a record of a negative size")
+                if end > size:
+                    break
+                octet = buffer[position]
+                if octet < 0x80:
+                    position += 1
+                elif (high := buffer[position + 1]) < 0x80:
+                    octet = octet & 0x7F | high << 7
+                    position += 2
+                else:
+                    number, position = decode_varint(buffer, position)
+                    octet = number << 1 if number >= 0 else ~(number << 1)
+                if octet != stamp:
+                    stamp = octet
+                    self._see(stamp)
+                octet = buffer[position]
+                if octet < 0x80:
+                    position += 1
+                elif (high := buffer[position + 1]) < 0x80:
+                    octet = octet & 0x7F | high << 7
+                    position += 2
+                else:
+                    number, position = varint(buffer, position)
+                    octet = number << 1 if number >= 0 else ~(number << 1)
+                if octet != delta:
+                    raise _wrong_offset(octet, delta)
+                octet = buffer[position]
+                if octet == 1:
+                    keyless = True
+                    position += 1
+                elif octet < 0x80 and not octet & 1:
+                    position += 1 + (octet >> 1)
+                else:
+                    length, position = varint(buffer, position)
+                    if length < 0:
+                        raise ValueError(f"a key of {length} octets")
+                    position += length
+                octet = buffer[position]
+                if octet < 0x80:
+                    position += 1 + (octet >> 1)
+                elif (high := buffer[position + 1]) < 0x80:
+                    octet = octet & 0x7F | high << 7
+                    position += 2 + (octet >> 1)
+                else:
+                    length, position = varint(buffer, position)
+                    octet = 0
+                    if length < 0:
+                        raise ValueError(f"a value of {length} octets")
+                    position += length
+                if octet & 1 and octet != 1:
+                    raise ValueError("a value of a negative length")
+                octet = buffer[position]
+                if not octet:
+                    position += 1
+                elif octet < 0x80 and not octet & 1:
+                    few = octet >> 1
+                    headers += few
+                    position, read = _pass_headers(buffer, position + 1, few)
+                    if read < few:
+                        break
+                else:
+                    position = self._read_headers(buffer, position)
+                if position != end:
+                    raise _wrong_end(position - end)
+                begin = position
+                done += 1
+        except IndexError:  # the last record is not there as a whole, or its fields lead out of it
+            pass
+        source.position = begin
+        self._keyless = self._keyless or keyless
+        if headers:
+            self._check_headers(headers, 2 * headers)
+            self._headers -= headers
+            self._work.spend(headers >> 2)
+        return done
+
+    def _read_headers(self, buffer: bytes, position: int) -> int:
+        """The position behind the headers of a record that is in the buffer as a whole."""
+        count, position = _varint32(buffer, position)
+        self._check_headers(count, len(buffer) - position)
+        left = count
+        while left:
+            some = min(left, _AT_ONCE)
+            position, read = _pass_headers(buffer, position, some)
+            if read < some:
+                raise IndexError
+            left -= some
+            self._work.spend(some >> 2)
+        self._headers -= count
+        return position
+
+    def _check_headers(self, count: int, octets: int) -> None:
+        if not 0 <= count <= octets >> 1:
+            raise ValueError(f"{count} headers in {octets} octets")
+        if count > self._headers:
+            raise ValueError(f"more than {HEADERS_LIMIT} headers")
+
+    def _read_across(self, number: int) -> None:
+        """Examine a record that lies across the end of the buffer, or leads out of the batch."""
+        source = self._source
+        size = source.varint(_varint32)
+        if size < 0:
+            raise ValueError("a record of a negative size")
+        end = source.passed + size
+        source.skip(1)  # the attributes
+        delta = source.varint(decode_varint)
+        self._see(delta << 1 if delta >= 0 else ~(delta << 1))
+        delta = source.varint(_varint32)
+        if delta != number:
+            raise _wrong_offset(delta << 1 if delta >= 0 else ~(delta << 1), number << 1)
+        if _pass(source, "a key", -1, end) < 0:
+            self._keyless = True
+        _pass(source, "a value", -1, end)
+        left = count = source.varint(_varint32)
+        self._check_headers(count, end - source.passed)
+        while left:
+            self._work.spend(min(left, _AT_ONCE) >> 2)
+            source.position, read = _pass_headers(source.buffer, source.position, min(left, _AT_ONCE))
+            left -= read
+            if not read:  # it lies across the end of the buffer
+                _pass(source, "a header name", 0, end)
+                _pass(source, "a header", -1, end)
+                left -= 1
+        self._headers -= count
+        if source.passed != end:
+            raise _wrong_end(source.passed - end)
+
+
+_TWO_OCTETS = 1 << 13  # numbers below it are of two octets
+_VARINT32_OCTETS = 5
+_AFTER = bytes(range(0, 0x100, 2))  # first octets of the varints of numbers that are not negative
+
+
+def _stretch_in(source: Source, done: int, count: int) -> Stretch | None:
+    try:
+        return find_stretch(source.buffer, source.position, done, count)
+    except IndexError:  # the record lies across the end of the buffer
+        return None
+
+
+def _varint32(buffer: bytes, position: int) -> tuple[int, int]:
+    """:func:`decode_varint` for what has 32 bits: Kafka's clients refuse longer ones."""
+    number, behind = decode_varint(buffer, position)
+    if behind - position > _VARINT32_OCTETS:
+        raise ValueError(f"a varint of more than {_VARINT32_OCTETS} octets")
+    return number, behind
+
+
+def _distinct(column: bytes) -> Collection[int]:
+    """The octets that there are in a column, which mostly are few."""
+    found: list[int] = []
+    while column:
+        if len(found) == _FEW:
+            return set(column).union(found)
+        found.append(column[0])
+        column = column.replace(column[:1], b"")
+    return found
+
+
+def _wrong_offset(found: int, wanted: int) -> BatchError:
+    """Both as zigzag has them."""
+    return BatchError("offsets", f"record {wanted >> 1} has offset delta {(found >> 1) ^ -(found & 1)}")
+
+
+def _wrong_end(octets: int) -> ValueError:
+    where = "behind" if octets > 0 else "in front of"
+    return ValueError(f"the fields of a record end {abs(octets)} octets {where} its end")
+
+
+def _pass(source: Source, what: str, least: int, end: int) -> int:
+    """Pass over a field with its length in front; that length."""
+    length = source.varint(_varint32)
+    if length < least:
+        raise ValueError(f"{what} of {length} octets")
+    if length > 0:
+        if source.passed + length > end:
+            raise _wrong_end(source.passed + length - end)
+        source.skip(length)
+    return length
+
+
+def _pass_headers(buffer: bytes, position: int, count: int) -> tuple[int, int]:
+    """Pass over so many headers, or as many as are in the buffer: the position behind them, their number."""
+    size, start, passed = len(buffer), position, 0
+    try:
+        for number in range(1, count + 1):
+            octet = buffer[position]
+            if octet < 0x80 and not octet & 1:
+                position += 1 + (octet >> 1)
+            else:
+                length, position = _varint32(buffer, position)
+                if length < 0:
+                    raise ValueError(f"a header name of {length} octets")
+                position += length
+            octet = buffer[position]
+            if octet == 1:
+                position += 1
+            elif octet < 0x80 and not octet & 1:
+                position += 1 + (octet >> 1)
+            else:
+                length, position = _varint32(buffer, position)
+                if length < -1:
+                    raise ValueError(f"a header of {length} octets")
+                position += max(length, 0)
+            if position > size:
+                break
+            start, passed = position, number
+    except IndexError:  # the next one is not in the buffer as a whole
+        pass
+    return start, passed

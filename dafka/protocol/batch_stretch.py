@@ -17,9 +17,13 @@ SHORTEST = 8  # records of one shape that make the short cut worth its while
 _BLOCK = 256
 _ONE_OCTET = bytes(range(0x80))  # octets that are a whole varint
 _MORE_OCTETS = bytes(range(0x80, 0x100))  # octets that begin a longer one
-# First and second octet of the varints of 0 to 8191, as columns to compare with.
+# First and second octet of the varints of 0 to 8191, as columns to compare with, and of varints of 3 octets,
+# which repeat after so many.
 _FIRST = bytes(range(0, 0x80, 2)) + bytes(range(0x80, 0x100, 2)) * 127
 _SECOND = b"".join(bytes((octet,)) * 64 for octet in range(0x80))
+_FIRST_OF_THREE = bytes(range(0x80, 0x100, 2)) * 128
+_SECOND_OF_THREE = b"".join(bytes((octet,)) * 64 for octet in range(0x80, 0x100))
+_SHORT, _BLOCK_OF_TWO, _LIMIT = 64, 8192, 1 << 20  # where offset deltas of one, two and three octets end
 
 
 class Stretch(NamedTuple):
@@ -46,7 +50,7 @@ def find_stretch(buffer: bytes, position: int, done: int, count: int) -> Stretch
     ``done`` records were read before, of ``count``.
     """
     # The shape: where the fields are, from the first octet of the record on.
-    if done >= 8192 or count - done < SHORTEST:
+    if done >= _LIMIT or count - done < SHORTEST:
         return None
     length, attributes = decode_varint(buffer, position)
     size = attributes - position + length
@@ -67,7 +71,9 @@ def find_stretch(buffer: bytes, position: int, done: int, count: int) -> Stretch
         return None
 
     # How many records repeat it: the fixed octets are equal in all, varints that differ have equal sizes.
-    records = min(count - done, (len(buffer) - position) // size, (64 if done < 64 else 8192) - done)
+    place_of_delta = done % _BLOCK_OF_TWO
+    alike = (_SHORT if done < _SHORT else _BLOCK_OF_TWO) - place_of_delta
+    records = min(count - done, (len(buffer) - position) // size, alike)
     fixed = (*range(position, timestamp), *range(key, key_start), *range(value, value_start), headers)
     for place in fixed:
         if records < SHORTEST:
@@ -85,9 +91,13 @@ def find_stretch(buffer: bytes, position: int, done: int, count: int) -> Stretch
     if records < SHORTEST:
         return None
     stop = position + records * size
-    if buffer[offset:stop:size] != _FIRST[done : done + records]:
+    deltas = slice(place_of_delta, place_of_delta + records)
+    columns = (_FIRST, _SECOND) if done < _BLOCK_OF_TWO else (_FIRST_OF_THREE, _SECOND_OF_THREE)
+    if buffer[offset:stop:size] != columns[0][deltas]:
         return None
-    if key - offset == 2 and buffer[offset + 1 : stop : size] != _SECOND[done : done + records]:
+    if key - offset > 1 and buffer[offset + 1 : stop : size] != columns[1][deltas]:
+        return None
+    if key - offset > 2 and buffer[offset + 2 : stop : size] != delta[2:] * records:
         return None
     return Stretch(
         records, size, position, stop, stamps, key_start, key_length, value, value_start, value_length

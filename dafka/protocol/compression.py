@@ -23,15 +23,21 @@ from dafka.protocol.batch import BatchError
 DECOMPRESSED_LIMIT = 256 * 1024 * 1024  # octets that one batch may grow to
 
 PARTS_LIMIT = 10_000  # members or blocks that one batch is put together from; each costs a call
-_STEP = 1024 * 1024  # octets made at a time
+STEP = 1024 * 1024  # octets made at a time
 _SLICE = 64 * 1024  # octets given to a decompressor at a time
 _FIRST_SLICE = 512  # the first of a gzip member, which may be as short as 20 octets
 LIBRARIES = {"snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}  # to be installed, by codec
 _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEADER_OCTETS = 16
+_XERIAL_LENGTH = int.from_bytes(_XERIAL_MAGIC[:4], "big")  # where a block's length would stand
 # The densest element of snappy is three octets for a copy of 64: data that claims more growth is invalid.
 _SNAPPY_GROWTH = 22
 _U32 = struct.Struct(">I")
+_ZSTD_HEAD = 18  # octets of a frame's header, at most
+_ZSTD_SKIPPABLE = 0x184D2A50  # magic numbers of frames without content: this one and the next fifteen
+_ZSTD_REPEATED = 1  # the type of a block that is one octet, to be repeated
+_SPARE = 4
+_spare_zstd: list[Any] = []  # decompressors, which are dear to make, and of use to one thread at a time
 
 
 def is_available(name: str) -> bool:
@@ -65,14 +71,14 @@ def decompress(name: str, body: bytes) -> bytes:
     return b"".join(decompressed(name, body))
 
 
-def decompressed(name: str, body: bytes) -> Iterator[bytes]:
-    """:func:`decompress` in pieces, of which only one is in memory at a time: 1 MiB, or a block of snappy."""
+def decompressed(name: str, body: bytes, step: int = STEP) -> Iterator[bytes]:
+    """:func:`decompress` in pieces, one at a time in memory: up to ``step`` octets, or a block of snappy."""
     if not is_available(name):
         raise _unavailable(name)
     decode = {"gzip": _gunzip, "snappy": _unsnappy, "lz4": _unlz4, "zstd": _unzstd}[name]
     octets = 0
     try:
-        for piece in decode(body):
+        for piece in decode(body, step):
             octets += len(piece)
             if octets > DECOMPRESSED_LIMIT:
                 raise _too_large()
@@ -98,7 +104,7 @@ def _too_large() -> BatchError:
     return BatchError("size", f"decompresses to more than {DECOMPRESSED_LIMIT} octets")
 
 
-def _gunzip(body: bytes) -> Iterator[bytes]:
+def _gunzip(body: bytes, step: int) -> Iterator[bytes]:
     view = memoryview(body)
     parts = position = 0
     while position < len(view):  # a gzip stream may have several members
@@ -112,14 +118,14 @@ def _gunzip(body: bytes) -> Iterator[bytes]:
             position += len(data)
             size = min(2 * size, _SLICE)
             while data and not member.eof:
-                piece = member.decompress(data, _STEP)
+                piece = member.decompress(data, step)
                 if piece:
                     yield piece
                 data = member.unconsumed_tail
         position -= len(member.unused_data)
 
 
-def _unsnappy(body: bytes) -> Iterator[bytes]:
+def _unsnappy(body: bytes, step: int) -> Iterator[bytes]:
     """Raw snappy, or the blocks with a length each that xerial's snappy-java writes and so Kafka."""
     if not body.startswith(_XERIAL_MAGIC) or len(body) < _XERIAL_HEADER_OCTETS:
         yield _unsnappy_block(body)
@@ -129,6 +135,9 @@ def _unsnappy(body: bytes) -> Iterator[bytes]:
     while position < len(body):
         parts = _count_part("snappy", parts)
         (length,) = _U32.unpack_from(body, position)
+        if length == _XERIAL_LENGTH:  # another stream begins
+            position += _XERIAL_HEADER_OCTETS
+            continue
         position += _U32.size
         if length > len(body) - position:
             left = len(body) - position
@@ -152,7 +161,7 @@ def _unsnappy_block(block: bytes) -> bytes:
     return plain
 
 
-def _unlz4(body: bytes) -> Iterator[bytes]:
+def _unlz4(body: bytes, step: int) -> Iterator[bytes]:
     view = memoryview(body)
     frame = _library("lz4").LZ4FrameDecompressor()
     position = 0
@@ -163,7 +172,7 @@ def _unlz4(body: bytes) -> Iterator[bytes]:
             if not data:
                 raise BatchError("compression", "lz4: the data ends too early")
             position += len(data)
-        piece = frame.decompress(data, _STEP)
+        piece = frame.decompress(data, step)
         if piece:
             yield piece
     behind = len(body) - position + len(frame.unused_data or b"")
@@ -171,11 +180,57 @@ def _unlz4(body: bytes) -> Iterator[bytes]:
         raise BatchError("compression", f"lz4: {behind} octets behind the end")
 
 
-def _unzstd(body: bytes) -> Iterator[bytes]:
-    decompressor = _library("zstd").ZstdDecompressor()
-    with decompressor.stream_reader(body, read_across_frames=True) as stream:
-        while piece := stream.read(_STEP):
+def _unzstd(body: bytes, step: int) -> Iterator[bytes]:
+    library = _library("zstd")
+    if 0 <= library.frame_content_size(body) <= step:
+        whole = _zstd_frame(library, body)
+        if whole is not None:
+            yield whole
+            return
+    parts = position = 0
+    while position < len(body):  # several frames may follow each other
+        parts = _count_part("zstd", parts)
+        position = _zstd_frame_end(library, body, position)
+    with library.ZstdDecompressor().stream_reader(body, read_across_frames=True) as stream:
+        while piece := stream.read(step):
             yield piece
+
+
+def _zstd_frame(library: Any, body: bytes) -> bytes | None:
+    """What a single frame that says its size unfolds to; None if it is not one, or not whole."""
+    try:
+        decompressor = _spare_zstd.pop()
+    except IndexError:
+        decompressor = library.ZstdDecompressor()
+    try:
+        plain: bytes = decompressor.decompress(body, allow_extra_data=False)
+    except library.ZstdError:
+        return None
+    if len(_spare_zstd) < _SPARE:
+        _spare_zstd.append(decompressor)
+    return plain
+
+
+def _zstd_frame_end(library: Any, body: bytes, position: int) -> int:
+    """Where the frame at ``position`` ends (RFC 8878, section 3.1). The library does not notice a frame that
+    ends too early if it is read piece by piece."""
+    head = body[position : position + _ZSTD_HEAD]
+    if len(head) >= 8 and _ZSTD_SKIPPABLE <= int.from_bytes(head[:4], "little") < _ZSTD_SKIPPABLE + 16:
+        position += 8 + int.from_bytes(head[4:8], "little")
+    else:
+        checked = library.get_frame_parameters(head).has_checksum
+        position += library.frame_header_size(head)
+        last = 0
+        while not last:
+            block = int.from_bytes(body[position : position + 3], "little")
+            last, kind, size = block & 1, block >> 1 & 3, block >> 3
+            position += 3 + (1 if kind == _ZSTD_REPEATED else size)
+            if position > len(body):
+                break
+        position += 4 if checked else 0
+    if position > len(body):
+        raise BatchError("compression", "zstd: the data ends too early")
+    return position
 
 
 def _count_part(name: str, parts: int) -> int:

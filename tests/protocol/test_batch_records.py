@@ -1,86 +1,370 @@
-"""A batch has as many records as its header says, found out without looking into them."""
+"""Every record of a batch is examined: what is wrong is refused, and nothing that clients can read."""
 
 from __future__ import annotations
 
 import random
 import time
+import tracemalloc
 
 import pytest
 from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+from protocol.material import codecs
 
 from dafka.protocol.batch import (
+    CODECS,
     CRC_END,
     CRC_START,
     HEADER,
     HEADER_OCTETS,
+    HEADERS_LIMIT,
+    LENGTH_END,
     BatchError,
     check_batch,
-    read_header,
 )
+from dafka.protocol.batch_body import Allowance, TooMuchWorkError
 from dafka.protocol.batch_reader import decode_batch
-from dafka.protocol.batch_records import check_records
+from dafka.protocol.batch_records import Examined, examine
 from dafka.protocol.batch_writer import encode_batch
+from dafka.protocol.compression import compress, decompress, is_available
+from dafka.protocol.varint import encode_varint
+
+INSTALLED = [name for name in codecs if name]
+octets = st.none() | st.binary(max_size=30) | st.builds(bytes, st.integers(0, 5000))
+record = st.tuples(
+    st.sampled_from([-1, 1000, 1001, 1000 + 64, 10_000, 2**41]) | st.integers(-1, 2**41),
+    octets,
+    octets,
+    st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3),
+)
 
 
-def with_count(batch: bytes, count: int) -> bytes:
-    """The batch with another number of records in its header, and a checksum that is right."""
-    head = HEADER.pack(*read_header(batch)._replace(count=count, last_offset_delta=max(count - 1, 0)))
-    changed = bytearray(head + batch[HEADER_OCTETS:])
-    changed[CRC_START:CRC_END] = crc32c(bytes(changed[CRC_END:])).to_bytes(4, "big")
-    check_batch(bytes(changed))
-    return bytes(changed)
+def sealed(body: bytes, count: int, codec: str | None = None, base: int = 1000) -> bytes:
+    """A batch of that body, which is as it is to be stored; its header says ``count`` records."""
+    length = HEADER_OCTETS - LENGTH_END + len(body)
+    head = HEADER.pack(0, length, -1, 2, 0, CODECS[codec], count - 1, base, base, -1, -1, -1, count)
+    crc = crc32c(body, crc32c(head[CRC_END:]))
+    batch = head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + body
+    check_batch(batch)
+    return batch
 
 
-def of_sizes(*sizes: int) -> bytes:
-    return encode_batch([(1000, None, bytes(size), ()) for size in sizes])
+def of(fields: bytes, more: int = 0) -> bytes:
+    """A record of these fields, whose size is off by ``more``."""
+    return encode_varint(len(fields) + more) + fields
+
+
+def plain(number: int) -> bytes:
+    """A record without key, value or headers."""
+    return of(b"\0\0" + encode_varint(number) + b"\1\1\0")
+
+
+def of_sizes(*sizes: int, codec: str | None = None) -> bytes:
+    return encode_batch([(1000, None, bytes(size), ()) for size in sizes], compression=codec)
+
+
+def cause(batch: bytes) -> str:
+    with pytest.raises(BatchError) as caught:
+        examine(batch)
+    with pytest.raises(BatchError, match=caught.value.cause):
+        examine(batch, None, Allowance(10**9))
+    return caught.value.cause
+
+
+def expected(batch: bytes) -> Examined:
+    """What decoding finds."""
+    columns = decode_batch(batch)
+    times = [time for time in columns.timestamps if time != -1] or [-1]
+    return Examined(min(times), max(columns.timestamps), None in columns.keys)
 
 
 SHAPES = {
     "one record": [5],
     "no value": [0],
     "one size": [10] * 3000,
+    "many of one size": [3] * 20_000,
     "large": [9000] * 20,
-    "very large": [3_000_000, 1],
+    "very large": [3_000_000, 1, 70_000, 2_000_000],
     "stretches": [10] * 50 + [200] * 100 + [10] * 7 + [11] + [300] * 64,
     "all different": list(range(500)),
     "by turns": [1, 100] * 200,
 }
 
 
+@pytest.mark.parametrize("codec", codecs)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_batch_with_as_many_records_as_it_says_is_right(shape: str) -> None:
-    check_records(of_sizes(*SHAPES[shape]))
-    check_records(memoryview(of_sizes(*SHAPES[shape])))  # type: ignore[arg-type]
+def test_a_batch_with_as_many_records_as_it_says_is_right(shape: str, codec: str | None) -> None:
+    batch = of_sizes(*SHAPES[shape], codec=codec)
+    assert examine(batch) == Examined(1000, 1000, True)
+    assert examine(memoryview(batch), None, Allowance(10**9)) == Examined(1000, 1000, True)
 
 
+@pytest.mark.parametrize("codec", codecs)
 @pytest.mark.parametrize("more", [-1, 1, 7, 100])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_batch_with_more_or_fewer_records_is_refused(shape: str, more: int) -> None:
+def test_a_batch_with_more_or_fewer_records_is_refused(shape: str, more: int, codec: str | None) -> None:
     sizes = SHAPES[shape]
-    wrong = with_count(of_sizes(*sizes), len(sizes) + more)
-    with pytest.raises(BatchError) as caught:
-        check_records(wrong)
-    assert caught.value.cause == "records"
+    if len(sizes) + more > 0:
+        body = of_sizes(*sizes)[HEADER_OCTETS:]
+        if codec:
+            body = compress(codec, body)
+        assert cause(sealed(body, len(sizes) + more, codec)) == "records"
 
 
-def test_it_refuses_nothing_that_a_reader_can_read() -> None:
-    """For any change, but for the sign of a length, which the reader does not look at."""
+@pytest.mark.parametrize("codec", codecs)
+@given(records=st.lists(record, min_size=1, max_size=30), repeated=st.integers(1, 40))
+def test_examining_finds_what_decoding_finds(codec, records, repeated) -> None:
+    batch = encode_batch(records * repeated, compression=codec)
+    assert examine(batch) == expected(batch)
+
+
+@pytest.mark.parametrize("step", [1, 7, 100, 1000])
+@pytest.mark.parametrize("codec", ["gzip", None])
+def test_pieces_may_end_anywhere(monkeypatch, codec, step) -> None:
+    chance = random.Random(step)
+    monkeypatch.setattr("dafka.protocol.batch_records._WINDOW", step)
+    monkeypatch.setattr("dafka.protocol.batch_records._SMALL_WINDOW", step)
+    monkeypatch.setattr("dafka.protocol.batch_body.Allowance.piece", step)
+    for _ in range(30):
+        batch = encode_batch(random_records(chance)[: max(20, step)], compression=codec)
+        assert examine(batch, None, Allowance(10**9)) == expected(batch)
+
+
+def random_records(chance: random.Random) -> list[tuple]:
+    """Records alike in stretches, some with headers, at times that go on, or jump."""
+    records: list[tuple] = []
+    now = chance.choice((0, 5, 10**12))
+    while not records or chance.random() < 0.7:
+        key = chance.choice((None, b"", b"k" * 5, b"k" * 70))
+        value = chance.choice((None, b"", b"v" * 50, b"v" * 300, b"v" * 1000))
+        headers = chance.choice(((), (), (("a", b"b"), ("c", None)), (("n" * 100, b"x" * 100),) * 3))
+        for _ in range(chance.choice((1, 3, 20, 200))):
+            now = max(-1, now + chance.choice((0, 0, 1, 10, 100, -30)))
+            if chance.random() < 0.01:
+                now = chance.choice((-1, 0, 10**12, 2**41))
+            records.append((now, key, value, headers))
+    return records
+
+
+def test_random_changes_are_refused_unless_clients_can_read_the_batch() -> None:
+    """Decoding is the model: what it reads is examined alike, what it refuses is refused."""
     chance = random.Random(5)
-    for _ in range(2000):
-        sizes = [chance.choice((3, 3, 3, 70, 200)) for _ in range(chance.choice((1, 5, 30)))]
-        batch = bytearray(of_sizes(*sizes))
-        batch[chance.randrange(HEADER_OCTETS, len(batch))] ^= 1 << chance.randrange(1, 8)
-        batch[CRC_START:CRC_END] = crc32c(bytes(batch[CRC_END:])).to_bytes(4, "big")
+    refused = 0
+    for _ in range(1500):
+        codec = chance.choice(codecs)
+        original = encode_batch(random_records(chance)[:60])
+        body = bytearray(original[HEADER_OCTETS:])
+        count = check_batch(original).count
+        for _ in range(chance.choice((1, 1, 2, 5))):
+            change_something(chance, body)
+        if chance.random() < 0.1:
+            count = max(1, count + chance.choice((-1, 1)))
+        packed = compress(codec, bytes(body)) if codec else bytes(body)
+        if codec and chance.random() < 0.2:
+            packed = packed[: -chance.randrange(1, len(packed))]
+        batch = sealed(packed, count, codec, check_batch(original).base_timestamp)
         try:
-            check_records(bytes(batch))
+            wanted = expected(batch)
+        except (BatchError, UnicodeDecodeError):
+            wanted = None
+        try:
+            found = examine(batch)
         except BatchError:
-            with pytest.raises(BatchError):
-                decode_batch(bytes(batch))
+            refused += 1
+            # An offset delta may jump for decoding, as compaction leaves it.
+            assert wanted is None or decode_batch(batch).offsets != list(range(count))
+        else:
+            assert found == wanted or is_only_text_wrong(batch)
+    assert 300 < refused < 1500
 
 
-@pytest.mark.parametrize("codec", ["gzip"])
-def test_the_count_of_a_compressed_batch_is_trusted(codec: str) -> None:
-    check_records(with_count(encode_batch([(0, None, bytes(100), ())] * 9, compression=codec), 8))
+def change_something(chance: random.Random, body: bytearray) -> None:
+    if not body:
+        return
+    at = chance.randrange(len(body))
+    kind = chance.randrange(4)
+    if kind == 0:
+        body[at] ^= 1 << chance.randrange(8)
+    elif kind == 1:
+        body[at] = chance.randrange(256)
+    elif kind == 2:
+        del body[at : at + chance.choice((1, 2, 50))]
+    else:
+        body[at:at] = chance.randbytes(chance.choice((1, 2)))
+
+
+def is_only_text_wrong(batch: bytes) -> bool:
+    """Brokers do not look into the names of headers."""
+    with pytest.raises(BatchError) as caught:
+        decode_batch(batch)
+    return "codec can't decode" in str(caught.value)
+
+
+# -- records ------------------------------------------------------------------------------------
+
+WRONG_RECORDS = {
+    "a size that is too small": of(b"\0\0\2\1\1\0", -1),
+    "a size that is too large": of(b"\0\0\2\1\1\0", 1),
+    "a negative size": encode_varint(-1) + b"\0\0\2\1\1\0",
+    "a negative size of two octets": encode_varint(-100) + b"\0\0\2\1\1\0",
+    "a size of too many octets": b"\x8c\x80\x80\x80\x80\0" + b"\0\0\2\1\1\0",
+    "octets behind its headers": of(b"\0\0\2\1\1\0\0"),
+    "a key that leads out of it": of(b"\0\0\2" + encode_varint(100) + b"\1\0"),
+    "a key of -5 octets": of(b"\0\0\2" + encode_varint(-5) + b"\1\0"),
+    "a value of -5 octets": of(b"\0\0\2\1" + encode_varint(-5) + b"\0"),
+    "a value of -100 octets": of(b"\0\0\2\1" + encode_varint(-100) + b"\0"),
+    "-1 headers": of(b"\0\0\2\1\1\1"),
+    "too few headers": of(b"\0\0\2\1\1\4\2aa\1"),
+    "too many headers": of(b"\0\0\2\1\1\2\2a\1\2a\1"),
+    "more headers than octets": of(b"\0\0\2\1\1" + encode_varint(10_000)),
+    "a header without a name": of(b"\0\0\2\1\1\2\1\1"),
+    "a header of -7 octets": of(b"\0\0\2\1\1\2\0" + encode_varint(-7)),
+    "an offset of too many octets": of(b"\0\0\x82\x80\x80\x80\x80\0\1\1\0"),
+    "a time of too many octets": of(b"\0" + b"\x80" * 10 + b"\1\2\1\1\0"),
+}
+
+
+@pytest.mark.parametrize("codec", [None, "gzip"])
+@pytest.mark.parametrize("wrong", WRONG_RECORDS)
+@pytest.mark.parametrize("behind", ["nothing", "more", "a piece's end"])
+def test_a_wrong_record_is_refused(wrong: str, codec: str | None, behind: str, monkeypatch) -> None:
+    body = plain(0) + WRONG_RECORDS[wrong]
+    count = 2
+    if behind != "nothing":
+        body += b"".join(map(plain, range(2, 200)))
+        count = 200
+    if behind == "a piece's end":
+        monkeypatch.setattr("dafka.protocol.batch_records._WINDOW", len(plain(0)) + 2)
+        monkeypatch.setattr("dafka.protocol.batch_body.Allowance.piece", len(plain(0)) + 2)
+    assert cause(sealed(compress(codec, body) if codec else body, count, codec)) == "records"
+
+
+@pytest.mark.parametrize("codec", [None, "gzip"])
+@pytest.mark.parametrize("deltas", [[0, 0, 0], [2, 1, 0], [0, 1, 7], [-1, 0, 1], [1, 2, 3], [*range(99), 98]])
+def test_offset_deltas_are_those_of_a_producer(deltas: list[int], codec: str | None) -> None:
+    body = b"".join(map(plain, deltas))
+    assert cause(sealed(compress(codec, body) if codec else body, len(deltas), codec)) == "offsets"
+
+
+def test_times_before_the_first_one_are_found_in_stretches() -> None:
+    for times in (
+        [1000] * 20 + [3] * 20,
+        [1000, 10_000, 9000] * 30,
+        [*range(1000, 9000), *range(900, 0, -1)],
+    ):
+        batch = encode_batch([(time, b"k", b"v", ()) for time in times])
+        assert examine(batch) == Examined(min(times), max(times), False)
+
+
+def test_a_record_without_a_time_counts_only_if_none_has_one() -> None:
+    for times, oldest, largest in (
+        ([-1] * 30, -1, -1),
+        ([-1, 5] * 30, 5, 5),
+        ([100] * 30 + [-1] * 30, 100, 100),
+    ):
+        assert examine(encode_batch([(time, None, b"", ()) for time in times])) == (oldest, largest, True)
+
+
+# -- streams ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", INSTALLED)
+def test_a_stream_that_is_cut_is_refused(codec: str) -> None:
+    batch = encode_batch([(1000, None, b"some text", ())] * 300)
+    packed = compress(codec, batch[HEADER_OCTETS:])
+    for cut in {1, 2, 3, 4, 5, 8, 9, 20, len(packed) // 2, len(packed)}:
+        assert cause(sealed(packed[:-cut], 300, codec)) in ("compression", "records")
+
+
+@pytest.mark.parametrize("codec", INSTALLED)
+def test_octets_behind_a_stream_are_refused(codec: str) -> None:
+    packed = compress(codec, plain(0))
+    for behind in (b"xyz", bytes(40), compress(codec, b"x"), compress(codec, plain(1))):
+        assert cause(sealed(packed + behind, 1, codec)) in ("compression", "records")
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "zstd"])
+def test_streams_may_follow_each_other(codec: str) -> None:
+    if not is_available(codec):
+        pytest.skip(f"{codec} is not installed")
+    first, second = compress(codec, b"".join(map(plain, range(50)))), compress(codec, plain(50) + plain(51))
+    assert examine(sealed(first + second, 52, codec)).keyless
+    assert cause(sealed(first + second[:-1], 52, codec)) in ("compression", "records")
+    assert decompress(codec, first + second).endswith(plain(51))
+
+
+@pytest.mark.parametrize("codec", INSTALLED)
+def test_a_stream_of_another_codec_is_refused(codec: str) -> None:
+    for other in INSTALLED:
+        if other != codec:
+            assert cause(sealed(compress(other, plain(0)), 1, codec)) in ("compression", "records")
+
+
+# -- how much it is -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
+def test_a_bomb_is_examined_in_next_to_no_memory_and_not_at_all_without_an_allowance(codec: str) -> None:
+    if not is_available(codec):
+        pytest.skip(f"{codec} is not installed")
+    value = 100_000_000
+    bomb = sealed(compress(codec, of(b"\0\0\0\1" + encode_varint(value) + bytes(value) + b"\0")), 1, codec)
+    assert len(bomb) < 500_000
+    tracemalloc.start()
+    try:
+        assert examine(bomb) == Examined(1000, 1000, True)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    began = time.process_time()
+    with pytest.raises(TooMuchWorkError):
+        examine(bomb, None, Allowance(4000))
+    assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize("codec", [None, "gzip"])
+def test_there_may_be_so_many_headers(monkeypatch, codec) -> None:
+    monkeypatch.setattr("dafka.protocol.batch_records.HEADERS_LIMIT", 3000)
+    for count in (HEADERS_LIMIT, 3001, 3000):
+        body = of(b"\0\0\0\1\1" + encode_varint(count) + b"\0\1" * count)
+        batch = sealed(compress(codec, body) if codec else body, 1, codec)
+        if count > 3000:
+            assert cause(batch) == "records"
+        else:
+            assert examine(batch).keyless
+    two = b"".join(
+        of(b"\0\0" + encode_varint(number) + b"\1\1" + encode_varint(2000) + b"\0\1" * 2000)
+        for number in range(2)
+    )
+    assert cause(sealed(compress(codec, two) if codec else two, 2, codec)) == "records"
+
+
+@pytest.mark.parametrize(
+    "records",
+    [[(1000, None, b"", (("a", b"b"),) * 30)] * 2000, [(1000, b"k" * (n % 7), b"", ()) for n in range(9000)]],
+)
+def test_an_allowance_is_about_what_the_work_takes(records) -> None:
+    batch = encode_batch(records)
+    with pytest.raises(TooMuchWorkError):
+        examine(batch, None, Allowance(1000))
+    allowance = Allowance(100_000)
+    examine(batch, None, allowance)
+    spent = (100_000 - allowance.left) / 1_000_000
+    times = []
+    for _ in range(3):
+        began = time.thread_time()
+        examine(batch)
+        times.append(time.thread_time() - began)
+    assert spent / 20 < min(times) < 20 * spent
+
+
+def test_allowances_are_shared_by_batches() -> None:
+    allowance = Allowance(4000)
+    batch = of_sizes(*range(300))
+    with pytest.raises(TooMuchWorkError):
+        for _ in range(100):
+            examine(batch, None, allowance)
 
 
 def test_its_time_grows_with_the_records_whatever_their_sizes_are() -> None:
@@ -88,5 +372,5 @@ def test_its_time_grows_with_the_records_whatever_their_sizes_are() -> None:
     sizes = ([2] * 8 + [1]) * 20_000
     batch = of_sizes(*sizes)
     began = time.process_time()
-    check_records(batch)
+    examine(batch)
     assert time.process_time() - began < 2

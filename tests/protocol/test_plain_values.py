@@ -41,13 +41,28 @@ def test_a_few_values_of_other_lengths_are_read_with_them():
         batch([b"a"] * 50, keys=[b"k"] * 50),
         batch([b"a"] * 50, headers=[()] * 49 + [[("h", b"")]]),
         batch([b"a"] * 500, compression="gzip"),
-        batch([b"a"] * 8300),
     ],
-    ids=["few", "of many lengths", "null", "keys", "headers", "compressed", "many"],
+    ids=["few", "of many lengths", "null", "keys", "headers", "compressed"],
 )
 def test_any_other_batch_is_left_to_the_general_way(other):
     assert decode_plain_values(other) is None
     decode_batch(other)
+
+
+def test_offset_deltas_of_three_octets_are_read_and_checked():
+    values = [b"a"] * 20_000
+    content = batch(values)
+    assert decode_plain_values(content) == values
+    record = b"\x12\0\0\x80\x80\1\1\2a\0"  # number 8192
+    assert content.count(record) == 1
+    for wrong in (
+        record.replace(b"\x80\x80\1", octets) for octets in (b"\x82\x80\1", b"\x80\x82\1", b"\x80\x80\3")
+    ):
+        changed = bytearray(content.replace(record, wrong))
+        changed[CRC_START:CRC_END] = crc32c(bytes(changed[CRC_END:])).to_bytes(4, "big")
+        assert decode_plain_values(bytes(changed)) is None
+        with pytest.raises(BatchError, match="do not ascend"):
+            decode_batch(bytes(changed))
 
 
 def test_a_batch_with_a_wrong_header_is_an_error():

@@ -179,7 +179,7 @@ class Sender:
         return failure is None
 
     def _produce(self, work: dict[PartitionQueue, list[Batch]]) -> None:
-        options: dict[str, Any] = {"acks": self._acks, "in_flight": self._in_flight}
+        options: dict[str, Any] = {"acks": self._acks, "in_flight": self._in_flight, "trusted": True}
         if self._identity is not None:
             if not self._prepare(work, self._identity):
                 return

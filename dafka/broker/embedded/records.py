@@ -33,8 +33,8 @@ from dafka.broker.interface.records import (
 )
 from dafka.broker.interface.transactions import Writes
 from dafka.broker.limits import RECORDS_AT_ONCE, WIDE_PRODUCE
-from dafka.broker.records.admission import Refusal, admit, takes_time
-from dafka.broker.records.append import PartitionAppend, Request, check_batches
+from dafka.broker.records.admission import AT_ONCE, admit, examine_at_once
+from dafka.broker.records.append import PartitionAppend, Refusal, Request, check_batches
 from dafka.broker.records.fetch import Fetch
 from dafka.broker.records.leader import Leaders
 from dafka.broker.records.leader_epochs import LeaderEpochs
@@ -48,6 +48,7 @@ from dafka.hub.lines import FifoLock, Lines, Place
 from dafka.hub.pool import BATCHES
 from dafka.hub.turns import Pace, next_turn
 from dafka.log import DamagedError, Log, LogError
+from dafka.protocol.batch_body import Allowance
 
 _LAST_TIMESTAMP = 2**63 - 1
 _Taken = tuple[Partition, PartitionAppend]
@@ -97,13 +98,14 @@ class RecordCalls(RecordInterface):
         transactional_id: str | None = None,
         writes: Writes = Writes.ANNOUNCED,
         in_flight: int = MOST_IN_FLIGHT,
+        trusted: bool = False,
     ) -> dict[TopicPartition, Produced]:
         began = time.monotonic()
         with self._entrance:  # in their order: one connection may have several under way
             while self._pending.too_large:
                 self._pending.wait_for_less()
                 self._lifecycle.check()
-        request = Request(transactional_id, writes)
+        request = Request(transactional_id, writes, trusted)
         # A wide call has pauses: its caller sends nothing after it that must not overtake it.
         wide = sum(map(len, batches.values())) > WIDE_PRODUCE
         request.left = 1  # until all is taken
@@ -164,21 +166,22 @@ class RecordCalls(RecordInterface):
     def _take_all(self, appends: Iterable[_Taken], request: Request, wide: bool) -> None:
         """Append what the topics' configurations allow, each partition's in the order of the calls.
 
-        Batches that have to be compressed or examined record by record take time, and so do many records;
-        later batches of the same partition wait for them. All others are appended before any other green
-        thread runs. The wrong records of refused batches are looked for last.
+        Batches that have to be compressed take time, and those that are not examined soon; later batches of
+        the same partition wait for them. All others are appended before any other green thread runs. The
+        wrong records of refused batches are looked for last.
         """
         waiting: deque[tuple[Partition, PartitionAppend, Place]] = deque()
         refused: list[tuple[Partition, Refusal]] = []
-        records = 0
+        records, allowance = 0, Allowance(AT_ONCE)
         try:
             for partition, append in appends:
                 records += sum(append.spans)
-                if wide and records > RECORDS_AT_ONCE:
+                if wide and (records > RECORDS_AT_ONCE or allowance.left <= 0):
                     next_turn()
-                    records = 0
-                late = partition in self._lines or records > RECORDS_AT_ONCE
-                if late or takes_time(self._configs.settings(partition.topic), append):
+                    records, allowance = 0, Allowance(AT_ONCE)
+                late = partition in self._lines or records > RECORDS_AT_ONCE or allowance.left <= 0
+                settings = self._configs.settings(partition.topic)
+                if late or not examine_at_once(settings, append, allowance):
                     waiting.append((partition, append, self._lines.join(partition)))
                 else:
                     self._take(partition, append, refused)

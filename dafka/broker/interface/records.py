@@ -147,6 +147,7 @@ class RecordInterface(ABC):
         transactional_id: str | None = None,
         writes: Writes = Writes.ANNOUNCED,
         in_flight: int = MOST_IN_FLIGHT,
+        trusted: bool = False,
     ) -> dict[TopicPartition, Produced]:
         """Append record batches (magic 2, with any base offset) and return after the commit.
 
@@ -154,6 +155,8 @@ class RecordInterface(ABC):
         partition are appended together or not at all.
 
         ``in_flight``: the most requests under way at once that a broker in another process may be sent.
+        ``trusted``: the batches were encoded in this process, so a broker in it does not examine their
+        records unless the topic's configuration asks for it.
 
         Batches of idempotent producers (with a producer id) are appended once: a repeated batch, also while
         the first is under way, gets the offset of the first. The partition of a transactional batch must

@@ -1,9 +1,9 @@
-"""Admission: batches are checked and changed as the configuration of their topic says.
+"""Admission: batches are checked and changed as Kafka and the configuration of their topic say.
 
-Refused here: batches that are too large, records from the wrong time, records without a key where the
-topic is compacted, too few replicas. Changed here: timestamps where the broker gives them, a largest
-timestamp that cannot be right, and the compression. A batch that is changed keeps its records' bytes, apart
-from compression, so offsets, producer ids and sequences are untouched.
+Refused here: batches that are too large, whose records are not those that the header counts, records from
+the wrong time, records without a key where the topic is compacted. Changed here: timestamps where the broker
+gives them, a largest timestamp that is not that of the records, and the compression. A batch that is changed
+keeps its records' bytes, apart from compression, so offsets, producer ids and sequences are untouched.
 
 The largest timestamp in a batch's header is what retention goes by. That of a batch whose records have none
 (-1) is the time when it came, so that it can go, as Kafka takes the time of the file.
@@ -11,17 +11,16 @@ The largest timestamp in a batch's header is what retention goes by. That of a b
 A producer's batch that says LogAppendTime has one time for all its records. As in Kafka it is refused where
 the broker gives the times, and taken as any other where producers do: it then says CreateTime.
 
-A batch is compressed, decompressed and walked through in a thread beside the hub, unless it is small, and
-takes its time there; how much is bounded (:mod:`dafka.protocol.batch_walk`). Later batches for the same
-partition wait, or a small batch would overtake a large one before it.
+Every record of a batch is examined (:mod:`dafka.protocol.batch_records`), but for those that were encoded in
+this process: at once where that takes a few milliseconds, for all batches of a call together, and else in a
+thread beside the hub. There batches are also compressed and decompressed. How much that can be is bounded.
+Later batches for the same partition wait, or a small batch would overtake a large one before it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 from crc32c import crc32c
 from kafka.errors import (
@@ -32,7 +31,7 @@ from kafka.errors import (
 )
 
 from dafka.broker.interface.broker import Produced
-from dafka.broker.records.append import PartitionAppend
+from dafka.broker.records.append import PartitionAppend, Refusal, RefusedError
 from dafka.broker.records.record_errors import (
     APPEND_TIME,
     LAST_TIMESTAMP,
@@ -55,34 +54,13 @@ from dafka.protocol.batch import (
     BatchHeader,
     read_header,
 )
-from dafka.protocol.batch_records import check_records
-from dafka.protocol.batch_walk import is_small, walk_records
+from dafka.protocol.batch_body import Allowance, TooMuchWorkError, Work
+from dafka.protocol.batch_records import Examined, examine
 from dafka.protocol.compression import compress, decompress
-from dafka.protocol.errors import DafkaError
 
-_COUNTED = 16384  # records of a batch that are counted in the hub: 1.5 ms at most
-_COURTESY = 1024  # records walked before other Python threads, the hub's among them, have their turn
-
-
-Refusal = Callable[[], Produced]
-"""Makes the answer to an append that is refused. It may look for the records that are wrong, and then waits
-as a green thread."""
-
-
-class RefusedError(DafkaError):
-    """A batch is not taken."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        self.refusal = refusal
-        super().__init__()
-
-
-class Found(NamedTuple):
-    """The limits of a batch's timestamps, and whether a record in it lacks a key."""
-
-    oldest: int
-    largest: int
-    keyless: bool
+AT_ONCE = 3000  # microseconds, as an Allowance counts, in which batches are examined in the hub
+_SMALL = 16 * 1024  # octets of a compressed batch that may be unfolded there, or records of another one
+_COURTESY = 400  # microseconds of work in a thread before other ones, the hub's among them, have their turns
 
 
 def admit(settings: TopicSettings, append: PartitionAppend, now: int) -> Refusal | None:
@@ -90,16 +68,21 @@ def admit(settings: TopicSettings, append: PartitionAppend, now: int) -> Refusal
 
     ``now``: milliseconds since the epoch.
 
-    Waits as a green thread if it :func:`takes_time`, and only then: later batches would overtake those of the
-    same request.
+    Waits as a green thread unless :func:`examine_at_once` has said that it does not: later batches would
+    overtake those of the same request.
     """
     try:
         _check_sizes(settings, append)
-        for position, (content, header) in enumerate(zip(append.batches, append.headers, strict=True)):
-            dated = _examined(settings, append, content, header, now)
+        if append.examined is None:
+            append.examined = [
+                _examined(settings, append, content, header)
+                for content, header in zip(append.batches, append.headers, strict=True)
+            ]
+        for position, (header, found) in enumerate(zip(append.headers, append.examined, strict=True)):
+            dated = _dated(settings, append, header, found, now)
             if dated is not None:
                 append.batches = [*append.batches]
-                append.batches[position] = dated
+                append.batches[position] = _packed(dated, append.batches[position][HEADER_OCTETS:])
         if settings.compression != "producer":
             append.batches = [_recompressed(settings.compression, content) for content in append.batches]
             append.size = sum(map(len, append.batches))
@@ -112,14 +95,23 @@ def admit(settings: TopicSettings, append: PartitionAppend, now: int) -> Refusal
     return None
 
 
-def takes_time(settings: TopicSettings, append: PartitionAppend) -> bool:
-    """Whether :func:`admit` may take its time."""
+def examine_at_once(settings: TopicSettings, append: PartitionAppend, allowance: Allowance) -> bool:
+    """Examine the batches of an append, if the allowance suffices; whether :func:`admit` will not wait."""
     if settings.compression != "producer":
-        return True
-    for header in append.headers:
-        if not is_small(header) and (header.count > _COUNTED or _has_to_be_walked(settings, header)):
-            return True
-    return False
+        return False
+    examined: list[Examined | RefusedError | None] = []
+    for content, header in zip(append.batches, append.headers, strict=True):
+        found: Examined | RefusedError | None = None
+        if len(content) <= settings.max_message_bytes and _has_to_be_examined(settings, append, header):
+            if not _may_be_small(header):
+                return False
+            try:
+                found = _outcome(content, header, allowance)
+            except TooMuchWorkError:
+                return False
+        examined.append(found)
+    append.examined = examined
+    return True
 
 
 def _check_sizes(settings: TopicSettings, append: PartitionAppend) -> None:
@@ -129,41 +121,83 @@ def _check_sizes(settings: TopicSettings, append: PartitionAppend) -> None:
             raise RefusedError(partial(Produced, MessageSizeTooLargeError, detail=detail))
 
 
-def _has_to_be_walked(settings: TopicSettings, header: BatchHeader) -> bool:
-    if settings.compacted:
+def _has_to_be_examined(settings: TopicSettings, append: PartitionAppend, header: BatchHeader) -> bool:
+    if settings.compacted or not append.request.trusted:
         return True
     if settings.log_append_time:
         return False
     return header.base_timestamp > header.max_timestamp or settings.timestamp_before_max_ms != LAST_TIMESTAMP
 
 
+def _may_be_small(header: BatchHeader) -> bool:
+    """Whether to try to examine a batch in the hub."""
+    return (header.size if header.attributes & COMPRESSION_MASK else header.count) <= _SMALL
+
+
+class _Courteous(Work):
+    """Work in a thread that lets other threads have their turns."""
+
+    __slots__ = ()
+
+    def spend(self, microseconds: int) -> None:
+        self.left -= microseconds
+        if self.left < 0:
+            self.left = _COURTESY
+            time.sleep(0)
+
+
 def _examined(
-    settings: TopicSettings, append: PartitionAppend, content: bytes, header: BatchHeader, now: int
-) -> bytes | None:
-    """The batch if its largest timestamp has to be put right, None if it stays. Raises RefusedError."""
-    found = None
-    if _has_to_be_walked(settings, header):
-        found = _found(content, header)
-    else:
-        _check_records(content, header)
+    settings: TopicSettings, append: PartitionAppend, content: bytes, header: BatchHeader
+) -> Examined | RefusedError | None:
+    """Examine a batch, in a thread unless it is small."""
+    if not _has_to_be_examined(settings, append, header):
+        return None
+    if _may_be_small(header):
+        try:
+            return _outcome(content, header, Allowance(AT_ONCE))
+        except TooMuchWorkError:
+            pass
+    return BATCHES.run(_outcome, bytes(content), header, _Courteous())
+
+
+def _outcome(content: bytes, header: BatchHeader, work: Work) -> Examined | RefusedError | None:
+    """What there is in a batch, why it is refused, or None if its codec is not installed. Raises
+    TooMuchWorkError."""
+    try:
+        return examine(content, header, work)
+    except BatchError as error:
+        return None if error.cause == "codec" else _refused(error)
+
+
+def _dated(
+    settings: TopicSettings,
+    append: PartitionAppend,
+    header: BatchHeader,
+    found: Examined | RefusedError | None,
+    now: int,
+) -> BatchHeader | None:
+    """The header of a batch that is not as it has to be; None if it is. Raises RefusedError."""
+    if isinstance(found, RefusedError):
+        raise found
     if found is not None and found.keyless and settings.compacted:
         raise _with_records(settings, append, now, Produced(InvalidRecordError))
     if no_append_time(settings, header):
         raise _with_records(settings, append, now, Produced(InvalidTimestampError, detail=APPEND_TIME))
     if settings.log_append_time:
         return None
-    largest = header.max_timestamp
-    if header.base_timestamp > largest:
-        largest = header.base_timestamp if found is None else found.largest
-    oldest = header.base_timestamp if found is None else found.oldest
-    wrong = timestamp_error(settings, largest, now) or timestamp_error(settings, oldest, now)
-    if wrong:
-        raise _with_records(settings, append, now, Produced(InvalidTimestampError, detail=wrong))
-    if largest == header.max_timestamp and largest >= 0 and not header.timestamp_type:
+    if found is None:
+        found = Examined(header.base_timestamp, max(header.base_timestamp, header.max_timestamp), False)
+    times = [found.oldest, found.largest]
+    if header.timestamp_type:
+        times.append(header.max_timestamp)
+    for timestamp in times:
+        wrong = timestamp_error(settings, timestamp, now)
+        if wrong:
+            raise _with_records(settings, append, now, Produced(InvalidTimestampError, detail=wrong))
+    largest = found.largest if found.largest >= 0 else now
+    if largest == header.max_timestamp and not header.timestamp_type:
         return None
-    attributes = header.attributes & ~TIMESTAMP_TYPE_BIT
-    dated = header._replace(attributes=attributes, max_timestamp=largest if largest >= 0 else now)
-    return _packed(dated, content[HEADER_OCTETS:])
+    return header._replace(attributes=header.attributes & ~TIMESTAMP_TYPE_BIT, max_timestamp=largest)
 
 
 def _with_records(
@@ -176,41 +210,6 @@ def _with_records(
         return BATCHES.run(refusal, settings, contents, now, otherwise)
 
     return RefusedError(named)
-
-
-def _check_records(content: bytes, header: BatchHeader) -> None:
-    """Raise RefusedError for a batch that has more or fewer records than it says."""
-    try:
-        if header.count <= _COUNTED:
-            check_records(content, header)
-        else:
-            BATCHES.run(check_records, bytes(content), header)
-    except BatchError as error:
-        raise _refused(error) from error
-
-
-def _found(content: bytes, header: BatchHeader) -> Found | None:
-    """Walk through a batch; None if its codec is not installed. Raises RefusedError."""
-    try:
-        return _walk(content) if is_small(header) else BATCHES.run(_walk, bytes(content))
-    except BatchError as error:
-        if error.cause == "codec":
-            return None
-        raise _refused(error) from error
-
-
-def _walk(content: bytes) -> Found:
-    oldest, largest, keyless = LAST_TIMESTAMP, -LAST_TIMESTAMP, False
-    for count, (_, timestamp, has_key) in enumerate(walk_records(content), 1):
-        if timestamp < oldest:
-            oldest = timestamp
-        if timestamp > largest:
-            largest = timestamp
-        if not has_key:
-            keyless = True
-        if not count % _COURTESY:
-            time.sleep(0)
-    return Found(oldest, largest, keyless)
 
 
 def _refused(error: BatchError) -> RefusedError:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import gevent.event
-from kafka.errors import CorruptRecordError, InvalidRecordError, MessageSizeTooLargeError
+from kafka.errors import (
+    CorruptRecordError,
+    InvalidRecordError,
+    MessageSizeTooLargeError,
+    UnsupportedCompressionTypeError,
+)
 
 from dafka.broker.interface.records import Produced
 from dafka.broker.interface.transactions import Writes
 from dafka.broker.limits import BATCH_MAX_BYTES
-from dafka.protocol.batch import BatchError, BatchHeader, check_batch
+from dafka.protocol.batch import CODEC_NAMES, COMPRESSION_MASK, BatchError, BatchHeader, check_batch
+from dafka.protocol.batch_records import Examined
 from dafka.protocol.batch_walk import check_count
+from dafka.protocol.errors import DafkaError
 
 _DAMAGED = frozenset(("short", "length", "crc"))
 
@@ -19,11 +26,12 @@ _DAMAGED = frozenset(("short", "length", "crc"))
 class PartitionAppend:
     """The append of one produce call to one partition: checked batches, and how many offsets each takes.
 
-    ``headers`` are those of the batches as they came. ``timestamp`` is the time that the broker gave all
-    records (LogAppendTime), or -1.
+    ``headers`` are those of the batches as they came. ``examined``: what is known of the records of each
+    batch; None until they have been examined. ``timestamp`` is the time that the broker gave all records
+    (LogAppendTime), or -1.
     """
 
-    __slots__ = ("batches", "headers", "request", "size", "spans", "timestamp")
+    __slots__ = ("batches", "examined", "headers", "request", "size", "spans", "timestamp")
 
     def __init__(
         self,
@@ -38,17 +46,40 @@ class PartitionAppend:
         self.spans = spans
         self.size = size
         self.request = request
+        self.examined: list[Examined | RefusedError | None] | None = None
         self.timestamp = -1
 
 
+Refusal = Callable[[], Produced]
+"""Makes the answer to an append that is refused. It may look for the records that are wrong, and then waits
+as a green thread."""
+
+
+class RefusedError(DafkaError):
+    """A batch is not taken."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        self.refusal = refusal
+        super().__init__()
+
+
 class Request:
-    """One produce call: its answers, and a green thread that may wait for them."""
+    """One produce call: its answers, and a green thread that may wait for them.
 
-    __slots__ = ("answers", "left", "ready", "transactional_id", "writes")
+    ``trusted``: the batches were encoded in this process.
+    """
 
-    def __init__(self, transactional_id: str | None = None, writes: Writes = Writes.ANNOUNCED) -> None:
+    __slots__ = ("answers", "left", "ready", "transactional_id", "trusted", "writes")
+
+    def __init__(
+        self,
+        transactional_id: str | None = None,
+        writes: Writes = Writes.ANNOUNCED,
+        trusted: bool = False,
+    ) -> None:
         self.transactional_id = transactional_id
         self.writes = writes
+        self.trusted = trusted
         self.answers: dict[tuple[str, int], Produced] = {}
         self.left = 0
         self.ready = gevent.event.Event()
@@ -78,6 +109,9 @@ def check_batches(batches: Sequence[bytes], request: Request) -> PartitionAppend
         except BatchError as error:
             damaged = error.cause in _DAMAGED
             return Produced(CorruptRecordError if damaged else InvalidRecordError, detail=str(error))
+        codec = header.attributes & COMPRESSION_MASK
+        if codec not in CODEC_NAMES:
+            return Produced(UnsupportedCompressionTypeError, detail=f"there is no compression codec {codec}")
         span = header.last_offset_delta + 1
         if header.count != span or header.is_control:
             what = "a control batch" if header.is_control else f"{header.count} records on {span} offsets"

@@ -39,6 +39,8 @@ def refusal(settings: TopicSettings, batches: Iterable[bytes], now: int, otherwi
             error, message = InvalidTimestampError, APPEND_TIME
         elif not message and not settings.log_append_time:
             error, message = InvalidTimestampError, timestamp_error(settings, timestamp, now)
+            if header.timestamp_type and not message:
+                message = timestamp_error(settings, header.max_timestamp, now)
         if message:
             found.add(error)
             if len(wrong) < RECORD_ERRORS:
@@ -66,7 +68,7 @@ def timestamp_error(settings: TopicSettings, timestamp: int, now: int) -> str:
             f"message.timestamp.after.max.ms is {settings.timestamp_after_max_ms}"
         )
     before = settings.timestamp_before_max_ms
-    if before != _UNBOUNDED and 0 <= timestamp < now - before:
+    if before != _UNBOUNDED and timestamp < now - before and timestamp != NO_TIMESTAMP:
         return (
             f"timestamp {timestamp} is {now - timestamp} ms ago, message.timestamp.before.max.ms is {before}"
         )

@@ -47,6 +47,7 @@ class RemoteRecords(RecordInterface):
         transactional_id: str | None = None,
         writes: Writes = Writes.ANNOUNCED,
         in_flight: int = MOST_IN_FLIGHT,
+        trusted: bool = False,
     ) -> dict[TopicPartition, Produced]:
         """See the interface, and :mod:`dafka.broker.remote.remote` for what is repeated.
 

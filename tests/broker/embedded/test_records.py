@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
+from typing import Any
 
 import gevent
 import kafka.errors as errors
 import pytest
-from broker.clients import batch, timed
+from broker.clients import Client, batch, timed
+from protocol.material import codecs
 from timing import until
 
+from dafka import Broker
 from dafka.broker.interface.broker import CommittedOffset, ListedOffset, Produced, TopicSpec
 from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.broker.limits import MESSAGE_MAX_BYTES
 from dafka.log import LogWriteError
 from dafka.protocol.batch import read_header
+from dafka.protocol.batch_records import examine
 from dafka.protocol.batch_walk import walk_records
 
 # -- produce ------------------------------------------------------------------------------------
@@ -224,6 +230,73 @@ def test_a_killed_call_for_very_many_partitions_blocks_none_of_them(client):
             return client.core.produce({("t", 0): [content]})["t", 0]
 
     assert client.connection.hub.run(produce_after_an_end).error is None
+
+
+# -- batches that are examined beside the hub ----------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", [name for name in codecs if name])
+def test_an_idempotent_producers_batches_keep_their_order_while_large_ones_are_unfolded(client, codec):
+    """As those of one connection that has several requests under way."""
+    client.create("t")
+    noise = random.Random(1)
+    contents = []
+    for sequence in range(20):
+        size = 40_000 if sequence % 3 == 0 else 5
+        value = b"%d " % sequence + noise.randbytes(size) + bytes(size)
+        contents.append(
+            batch(value, compression=codec, producer_id=7, producer_epoch=0, base_sequence=sequence)
+        )
+
+    def produce_all() -> list[Produced]:
+        greens = [
+            gevent.spawn(lambda content=content: client.core.produce({("t", 0): [content]})["t", 0])
+            for content in contents
+        ]
+        gevent.joinall(greens, raise_error=True)
+        return [green.value for green in greens]
+
+    outcomes = client.connection.hub.run(produce_all)
+    assert [(one.error, one.base_offset) for one in outcomes] == [(None, n) for n in range(20)]
+    assert [value.split()[0] for value in client.values("t")] == [b"%d" % n for n in range(20)]
+
+
+def test_a_batch_that_is_examined_while_the_broker_stops_is_not_acknowledged(tmp_path, monkeypatch):
+    walking, go_on = threading.Event(), threading.Event()
+
+    def slow(*args: Any) -> Any:
+        walking.set()
+        assert go_on.wait(100)
+        return examine(*args)
+
+    value = random.Random(1).randbytes(50_000) + bytes(50_000)
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t")
+        monkeypatch.setattr("dafka.broker.records.admission.examine", slow)
+        outcomes: list[Any] = []
+
+        def produce_it() -> None:
+            try:
+                outcomes.append(
+                    client.call("produce", {("t", 0): [batch(value, compression="gzip")]})["t", 0].error
+                )
+            except Exception as error:
+                outcomes.append(type(error))
+
+        thread = threading.Thread(target=produce_it)
+        thread.start()
+        assert walking.wait(100)
+        stopping = threading.Thread(target=broker.stop)
+        stopping.start()
+        time.sleep(0.05)  # it may be anywhere by now
+        go_on.set()
+        thread.join(100)
+        stopping.join(100)
+    monkeypatch.undo()
+    with Broker(tmp_path) as broker:
+        stored = Client(broker).values("t")
+    assert (outcomes, stored) in (([BrokerStoppedError], []), ([None], [value]))
 
 
 # -- list offsets -------------------------------------------------------------------------------

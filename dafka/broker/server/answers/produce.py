@@ -34,6 +34,7 @@ T = TypeVar("T")
 
 ZSTD = 7  # the first version that allows zstd
 LENGTH_START, MAGIC_AT = 8, 16
+FIRST_OFFSET = bytes(8)
 LEAST_OCTETS = 14  # of a record of the oldest version, behind its length
 
 
@@ -76,7 +77,7 @@ def produce(
             elif may_write is not None and name not in may_write:
                 refused[topic, number] = Produced(TopicAuthorizationFailedError)
             else:
-                wrong = _wrong(records, version) if len(records) > 1 or version < ZSTD else None
+                wrong = _wrong(records, version)
                 if wrong is None:
                     batches[name, number] = records[:1]
                 else:
@@ -110,6 +111,9 @@ def _wrong(records: Sequence[bytes], version: int) -> Produced | None:
     count, as in Kafka."""
     if not records or records[0][MAGIC_AT : MAGIC_AT + 1] != bytes([MAGIC]):
         return None  # of which the broker tells more
+    if records[0][:8] != FIRST_OFFSET:
+        offset = int.from_bytes(records[0][:8], "big", signed=True)
+        return Produced(InvalidRecordError, detail=f"a new record batch has base offset 0, not {offset}")
     if version < ZSTD and is_zstd(records[0]):
         return Produced(UnsupportedCompressionTypeError)
     if len(records) == 1:

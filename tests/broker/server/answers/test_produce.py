@@ -116,6 +116,7 @@ def test_a_batch_is_stored_unchanged(client: Client, wire: WireClient):
         pytest.param(batch(b"a")[:-1], CorruptRecordError, id="cut"),
         pytest.param(batch(b"a")[:16] + b"\1" + batch(b"a")[17:], InvalidRecordError, id="magic 1"),
         pytest.param(batch(b"x" * 1_100_000), MessageSizeTooLargeError, id="oversize"),
+        pytest.param(batch(b"a", base_offset=100), InvalidRecordError, id="base offset"),
     ],
 )
 def test_invalid_records_get_kafkas_error_with_a_message(
