@@ -170,6 +170,8 @@ class BatchProducerNode(ProducerNode):
                 self.wait_for_room(timeout)
             else:
                 self._encode(sealed)
+                if len(self.pending) > 1:
+                    self._hub.give_way()  # consumers and stores would have nothing to do meanwhile
         if not index:
             self._hub.post(self._opened, batch)
         return batch.base_offset + index

@@ -106,6 +106,8 @@ RUN_BYTES = 4 * 1024 * 1024
 """Their contents, except that one record always goes."""
 PENDING_RECORDS = 10_000
 """Records on their way into the hub; then ``send`` waits."""
+WAY_RECORDS = 512
+"""Records after which a thread that sends much lets the hub go on."""
 PENDING_BYTES = 16 * 1024 * 1024
 RETAINED_BYTES = 64 * 1024 * 1024
 """Contents kept until stores have them; then ``send`` waits. With ``min_stores=0`` the oldest go."""

@@ -209,6 +209,8 @@ class Producer:
             node.sent_bytes += size
         if not node.signalled:
             node.signal()
+        if not sequence % limits.WAY_RECORDS and len(node.pending) > 1:
+            self._hub.give_way()  # consumers and stores would have nothing to do meanwhile
         return sequence
 
     @property

@@ -10,7 +10,7 @@ import pytest
 from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
-from dafka.hub.hub import ForkedError
+from dafka.hub.hub import ForkedError, get_hub
 from dafka.mesh import limits
 from dafka.mesh.batch_producer import Batch
 from dafka.mesh.consumer import ConsumerNode
@@ -77,6 +77,24 @@ def test_offsets_go_on_from_batch_to_batch(stored):
         records = [next(consumer) for _ in range(count)]
     assert [(record.offset, int(record.value)) for record in records] == [(n, n) for n in range(count)]
     assert {record.sequence for record in records} == {0, 1, 2}
+
+
+def test_a_thread_that_fills_batches_gives_way_to_the_hub_that_has_not_published_the_last(tower, monkeypatch):
+    monkeypatch.setattr(limits, "BATCH_RECORDS", 4)
+    hub = get_hub()
+    given: list[int] = []
+    go_on = threading.Event()
+    with Producer("ways", tower=tower, batch=True, linger=60.0, min_stores=0) as producer:
+        assert producer._batches is not None
+        waiting = producer._batches.pending
+        monkeypatch.setattr(hub, "give_way", lambda: given.append(len(waiting)))
+        hub.post(go_on.wait, 60)
+        try:
+            for _ in range(13):
+                producer.send(b"one of many")
+        finally:
+            go_on.set()
+    assert given == [2, 3]
 
 
 def test_a_lone_record_leaves_when_it_has_lingered(stored):

@@ -10,6 +10,7 @@ import pytest
 from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
+from dafka.hub.hub import get_hub
 from dafka.mesh import limits
 from dafka.mesh.address import InvalidAddressError, InvalidTopicError
 from dafka.mesh.producer import (
@@ -99,6 +100,26 @@ def test_records_not_acknowledged_in_time_are_named(tower):
     with pytest.raises(UnacknowledgedError):
         producer.close(0.1)
     producer.close()
+
+
+def test_a_thread_that_sends_much_gives_way_to_the_hub_and_one_that_sends_little_does_not(tower, monkeypatch):
+    monkeypatch.setattr(limits, "WAY_RECORDS", 4)
+    hub = get_hub()
+    given: list[int] = []
+    go_on = threading.Event()
+    with Producer("ways", tower=tower, min_stores=0) as producer:
+        monkeypatch.setattr(hub, "give_way", lambda: given.append(producer._node.next))
+        for _ in range(8):
+            producer.send(b"alone")
+            until(lambda: not producer._node.pending)
+        assert given == []
+        hub.post(go_on.wait, 60)
+        try:
+            for _ in range(9):
+                producer.send(b"one of many")
+        finally:
+            go_on.set()
+    assert given == [13, 17]
 
 
 def test_sending_waits_for_room_no_longer_than_it_is_told_to(tower, tmp_path, monkeypatch):
