@@ -139,21 +139,22 @@ def is_zstd(batch: bytes | memoryview) -> bool:
 def with_offset(batch: bytes, base_offset: int, leader_epoch: int = 0) -> bytes:
     """The same batch with its base offset and leader epoch set; both are outside the checksum."""
     length = int.from_bytes(batch[8:12], "big")
-    return _NUMBERING.pack(base_offset, length, leader_epoch) + batch[16:]
+    # A view: of a slice the octets, which may be a million, would be copied twice.
+    return _NUMBERING.pack(base_offset, length, leader_epoch) + memoryview(batch)[16:]
 
 
 def with_producer(
     batch: bytes, producer_id: int, epoch: int, base_sequence: int, *, transactional: bool = False
 ) -> bytes:
     """The same batch as one of an idempotent producer (or, with -1, of none), with a new checksum."""
-    changed = bytearray(batch)
+    head, body = bytearray(batch[:HEADER_OCTETS]), memoryview(batch)[HEADER_OCTETS:]
     if transactional:
-        changed[ATTRIBUTES] |= TRANSACTIONAL_BIT
+        head[ATTRIBUTES] |= TRANSACTIONAL_BIT
     else:
-        changed[ATTRIBUTES] &= ~TRANSACTIONAL_BIT & 0xFF
-    _PRODUCER.pack_into(changed, _PRODUCER_START, producer_id, epoch, base_sequence)
-    changed[CRC_START:CRC_END] = crc32c(memoryview(changed)[CRC_END:]).to_bytes(4, "big")
-    return bytes(changed)
+        head[ATTRIBUTES] &= ~TRANSACTIONAL_BIT & 0xFF
+    _PRODUCER.pack_into(head, _PRODUCER_START, producer_id, epoch, base_sequence)
+    head[CRC_START:CRC_END] = crc32c(body, crc32c(head[CRC_END:])).to_bytes(4, "big")
+    return bytes(head) + body
 
 
 def split_batches(buffer: bytes) -> list[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from dafka.protocol.batch import (
     read_header,
     split_batches,
     with_offset,
+    with_producer,
 )
 from dafka.protocol.batch_writer import encode_batch
 from dafka.protocol.errors import DafkaError
@@ -160,3 +162,16 @@ def test_a_record_set_is_split_into_its_batches() -> None:
 def test_a_record_set_with_a_batch_that_is_not_whole_is_a_batch_error(buffer: bytes) -> None:
     with pytest.raises(BatchError):
         split_batches(buffer)
+
+
+def test_a_large_batch_is_copied_once_when_its_header_changes() -> None:
+    batch = encode_batch([(1, None, bytes(1_000_000), ())])
+    for change in (lambda: with_offset(batch, 5), lambda: with_producer(batch, 7, 0, 3)):
+        tracemalloc.start()
+        try:
+            changed = change()
+            most = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert len(changed) == len(batch)
+        assert most < 1.2 * len(batch)
