@@ -52,7 +52,8 @@ OPTIONAL_MODULES = {  # and what blocks that import it need
 # So that a block finds its commands, whatever Python the tests run with.
 _COMMANDS = {
     "dafka": "-m dafka.cli",
-    "pytest": "-m pytest -p dafka.testing.plugin -c /dev/null --rootdir . --hypothesis-profile ci",
+    "pytest": "-m pytest -p dafka.testing.plugin -c /dev/null --rootdir . "
+    "-p _hypothesis_pytestplugin --hypothesis-profile ci",  # no plugin is loaded that is not named
     "python": "",
 }
 
