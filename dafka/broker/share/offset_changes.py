@@ -53,12 +53,12 @@ class OffsetChanges:
             topic = self._topics.get(name)
             numbers = [] if topic is None else places.get(topic.topic_id, [])
             failed: Error | None = None if numbers else UnknownTopicOrPartitionError
-            for number in numbers:
-                assert topic is not None
+            for number in Pace().over(numbers):
                 partition = self._topics.partition(name, number)
                 if partition is not None:
                     self._drop(group, partition)
-                failed = self._states.delete(group, topic.topic_id, number) or failed
+            if topic is not None and numbers:
+                failed = self._states.delete(group, topic.topic_id, Pace().over(numbers))
             parts[name, -1] = failed
         return parts
 

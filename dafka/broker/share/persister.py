@@ -123,7 +123,8 @@ class Persister:
         def delete(place: SharePlace, partition: Partition | None) -> SharedState:
             if partition is None:
                 return _UNKNOWN
-            return SharedState(self._states.delete(group, *place))
+            topic_id, number = place
+            return SharedState(self._states.delete(group, topic_id, [number]))
 
         return self._changed(group, places, delete)
 

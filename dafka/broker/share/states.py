@@ -12,7 +12,8 @@ next one together, in one row.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
+from itertools import chain
 from uuid import UUID
 
 import gevent.event
@@ -86,9 +87,10 @@ class States:
         pace.rest()
         return found, keys
 
-    def delete(self, group: str, topic: UUID, number: int) -> Error | None:
-        """Delete the rows of a share partition; waits as a green thread."""
-        return self._delete(list(self._table.keys(key_of(group, topic, number))))
+    def delete(self, group: str, topic: UUID, numbers: Iterable[int]) -> Error | None:
+        """Delete the rows of share partitions of a topic, many in a round; waits as a green thread."""
+        keys = (list(self._table.keys(key_of(group, topic, number))) for number in numbers)
+        return self._delete(chain.from_iterable(keys))
 
     def delete_group(self, group: str) -> Error | None:
         """Delete all rows of a group; waits as a green thread."""
@@ -100,7 +102,7 @@ class States:
         for keys in in_pieces(found, _ROWS_AT_ONCE):
             self.writer.put_and_wait({(SHARE, key): None for key in keys})
 
-    def _delete(self, keys: Iterator[str] | list[str]) -> Error | None:
+    def _delete(self, keys: Iterable[str]) -> Error | None:
         try:
             for some in in_pieces(keys, _ROWS_AT_ONCE):
                 self.writer.put_and_wait({(SHARE, key): None for key in some})

@@ -61,6 +61,17 @@ def test_offsets_of_many_partitions_are_written_in_few_rounds(
     assert len(client.call("share_offsets", "queue").partitions) == 600
 
 
+def test_what_a_group_has_of_many_partitions_is_deleted_in_few_rounds(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.call("create_topics", {"jobs": TopicSpec(600)})
+    client.call("alter_share_offsets", "queue", {("jobs", number): 0 for number in range(600)})
+    rounds = Rounds(client, monkeypatch)
+    assert client.call("delete_share_offsets", "queue", ["jobs"]).parts == {("jobs", -1): None}
+    assert rounds.count < 20
+    assert client.call("share_offsets", "queue").partitions == {}
+
+
 def test_the_first_fetch_of_many_partitions_writes_few_rounds(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
