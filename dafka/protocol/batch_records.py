@@ -229,14 +229,13 @@ class _Examination:
                 octet = buffer[position]
                 if octet < 0x80:
                     position += 1 + (octet >> 1)
-                elif (high := buffer[position + 1]) < 0x80:
-                    octet = octet & 0x7F | high << 7
-                    position += 2 + (octet >> 1)
+                elif (high := buffer[position + 1]) < 0x80 and not octet & 1:
+                    position += 2 + ((octet & 0x7F | high << 7) >> 1)
                 else:
                     length, position = varint(buffer, position)
-                    octet = 0
                     if length < 0:
                         raise ValueError(f"a value of {length} octets")
+                    octet = 0
                     position += length
                 if octet & 1 and octet != 1:
                     raise ValueError("a value of a negative length")
@@ -359,9 +358,10 @@ def _wrong_end(octets: int) -> ValueError:
 
 
 def _pass(source: Source, what: str, least: int, end: int) -> int:
-    """Pass over a field with its length in front; that length."""
+    """Pass over a field with its length in front; that length. Where there is none, one octet says so."""
+    before = source.passed
     length = source.varint(_varint32)
-    if length < least:
+    if length < least or (length < 0 and source.passed - before > 1):
         raise ValueError(f"{what} of {length} octets")
     if length > 0:
         if source.passed + length > end:
@@ -390,9 +390,9 @@ def _pass_headers(buffer: bytes, position: int, count: int) -> tuple[int, int]:
                 position += 1 + (octet >> 1)
             else:
                 length, position = _varint32(buffer, position)
-                if length < -1:
+                if length < 0:
                     raise ValueError(f"a header of {length} octets")
-                position += max(length, 0)
+                position += length
             if position > size:
                 break
             start, passed = position, number
