@@ -179,6 +179,41 @@ def test_random_changes_are_refused_unless_clients_can_read_the_batch() -> None:
     assert 300 < refused < 1500
 
 
+def test_numbers_in_more_octets_than_they_need_are_taken_where_clients_can_read_them(monkeypatch) -> None:
+    chance = random.Random(11)
+    refused = 0
+    for _ in range(1000):
+        count = chance.choice((1, 2, 20))
+        batch = sealed(b"".join(of(padded_fields(chance, number)) for number in range(count)), count)
+        monkeypatch.setattr("dafka.protocol.batch_records._WINDOW", chance.choice((3, 10, 50, 5000)))
+        monkeypatch.setattr("dafka.protocol.batch_records._SMALL_WINDOW", chance.choice((3, 10, 50, 5000)))
+        try:
+            wanted = expected(batch)
+        except BatchError:
+            refused += 1
+            assert cause(batch) == "records"
+        else:
+            assert examine(batch) == wanted
+    assert 50 < refused < 500
+
+
+def padded_fields(chance: random.Random, number: int) -> bytes:
+    """The fields of a record, some of whose numbers are in more octets than they need."""
+
+    def varint(number: int) -> bytes:
+        *most, last = encode_varint(number)
+        return bytes((*most, last | 0x80, 0)) if chance.random() < 0.01 else bytes((*most, last))
+
+    def text(*choices: bytes | None) -> bytes:
+        some = chance.choice(choices)
+        return varint(-1) if some is None else varint(len(some)) + some
+
+    headers = chance.choice((0, 0, 1, 3))
+    named = [text(b"n" * 5, b"n" * 100) + text(None, b"", b"h" * 100) for _ in range(headers)]
+    fields = varint(number), text(None, b"", b"k" * 70), text(None, b"v", b"v" * 300), varint(headers)
+    return b"\0" + varint(chance.choice((0, 100))) + b"".join((*fields, *named))
+
+
 def change_something(chance: random.Random, body: bytearray) -> None:
     if not body:
         return
