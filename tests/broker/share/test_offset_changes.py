@@ -61,7 +61,7 @@ def test_offsets_of_many_partitions_are_written_in_few_rounds(
     assert len(client.call("share_offsets", "queue").partitions) == 600
 
 
-def test_what_a_group_has_of_many_partitions_is_deleted_in_few_rounds(
+def test_the_states_of_many_partitions_are_deleted_in_few_rounds(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.call("create_topics", {"jobs": TopicSpec(600)})
