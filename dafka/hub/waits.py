@@ -44,7 +44,8 @@ def interval_of(
     seconds = _number(interval, name, "seconds")
     if not (least < seconds if above else least <= seconds) or seconds > most:
         bounds = f"above {least:g}" if above else f"of {least:g} or more"
-        raise ValueError(f"{name} is a number of seconds {bounds}, at most {most:g}, not {interval!r:.100}")
+        bounds += f", at most {most:g}" if most < inf else ""
+        raise ValueError(f"{name} is a number of seconds {bounds}, not {interval!r:.100}")
     return seconds
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
+from math import inf
 from typing import Any, NamedTuple
 
 from dafka.hub.waits import interval_of
@@ -93,7 +94,7 @@ def mesh_options(
     :class:`InvalidAddressError`, and ValueError for any other value that cannot be.
     """
     beacon_interval = interval_of(beacon_interval, "beacon_interval", above=True)
-    beacon_timeout = interval_of(beacon_timeout, "beacon_timeout", above=True)
+    beacon_timeout = interval_of(beacon_timeout, "beacon_timeout", above=True, most=inf)
     if not beacon_interval < beacon_timeout:
         raise ValueError(
             f"beacon_interval is above 0 and below beacon_timeout, not {beacon_interval!r} s "

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable
+from math import inf
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
@@ -107,7 +108,7 @@ class Producer:
         octets = check_topic(topic)
         if not isinstance(min_stores, int) or min_stores < 0:
             raise ValueError(f"min_stores is a number of stores, 0 or more, not {min_stores!r}")
-        head_interval = interval_of(head_interval, "head_interval", above=True)
+        head_interval = interval_of(head_interval, "head_interval", above=True, most=inf)
         store_timeout = wait_of(store_timeout, "store_timeout")
         if store_timeout is not None and store_timeout < SHORTEST_STORE_TIMEOUT:
             raise ValueError(

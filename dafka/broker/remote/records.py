@@ -30,6 +30,9 @@ from dafka.broker.remote.fetching import Fetching
 from dafka.broker.remote.leaders import ask_leaders
 from dafka.broker.remote.nodes import Node
 from dafka.broker.remote.producing import Producing
+from dafka.protocol.batch import with_offset
+
+_FIRST_OFFSET = bytes(8)
 
 
 class RemoteRecords(RecordInterface):
@@ -54,7 +57,8 @@ class RemoteRecords(RecordInterface):
         Several batches for one partition are sent one after the other, up to the first that is refused;
         ``Produced.base_offsets`` says where those that were taken are.
         """
-        return Producing(self._cluster, acks, transactional_id, writes, in_flight).run(batches)
+        new = {key: [_numbered_anew(batch) for batch in some] for key, some in batches.items()}
+        return Producing(self._cluster, acks, transactional_id, writes, in_flight).run(new)
 
     def fetch(
         self,
@@ -155,3 +159,8 @@ class RemoteRecords(RecordInterface):
     def close(self) -> None:
         """Give up the fetches that are under way."""
         self._fetching.close()
+
+
+def _numbered_anew(batch: bytes) -> bytes:
+    """A batch from the base offset 0 on: brokers refuse another one, as copies from elsewhere have."""
+    return batch if batch[:8] == _FIRST_OFFSET else with_offset(batch, 0, NO_EPOCH)

@@ -21,6 +21,7 @@ from dafka.broker.interface.broker import (
     FetchFrom,
     TopicSpec,
 )
+from dafka.protocol.batch import with_offset
 
 MEGABYTE = 1024 * 1024
 
@@ -32,6 +33,13 @@ def test_records_come_back_as_they_were_sent(remote, topic):
     assert remote.values(topic) == [b"a", b"b", b"c"]
     assert remote.values(topic, 1) == [b"d"]
     assert remote.values(topic, 0, 2) == [b"c"]
+
+
+def test_copies_of_batches_from_elsewhere_are_numbered_anew(remote, topic):
+    copied = {(topic, 0): [with_offset(batch(b"a"), 7, 3), with_offset(batch(b"b", b"c"), 8, 3)]}
+    outcome = remote.produce(copied)[topic, 0]
+    assert (outcome.error, list(outcome.base_offsets)) == (None, [0, 1])
+    assert remote.values(topic) == [b"a", b"b", b"c"]
 
 
 def test_errors_of_partitions_are_the_interfaces(remote, topic):
