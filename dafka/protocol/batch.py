@@ -17,6 +17,7 @@ from dafka.protocol.errors import DafkaError
 MAGIC = 2
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_OCTETS = HEADER.size  # 61
+FIRST_OFFSET = bytes(8)  # what a batch begins with that no broker has numbered yet
 LENGTH_END = 12  # the length field counts what stands behind it
 ATTRIBUTES = 22  # the octet of the attributes that has bits in use
 CRC_START, CRC_END = 17, 21  # the checksum covers everything behind it

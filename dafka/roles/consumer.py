@@ -167,7 +167,7 @@ class ConsumerRole:
         """Published or fetched records of one partition."""
         outputs: list[Output] = []
         followers = self._topics.get(run.topic)
-        if followers is None or not run.contents or run.first + len(run.contents) > LAST_SEQUENCE:
+        if followers is None or not run.contents or run.next > LAST_SEQUENCE:
             return outputs
         if run.recipient is not None and run.recipient != self.address:
             return outputs

@@ -165,7 +165,7 @@ class ProducerRole:
             self._chunks.append(list(contents))
         if self.min_stores == 0:
             self.first_unacknowledged = self.next_sequence
-        return tuple.__new__(Run, (None, self.address, self.topic, first, contents))  # a call less
+        return Run(None, self.address, self.topic, first, contents)
 
     def forget(self, size: int) -> None:
         """Let go of the oldest records until at most ``size`` bytes are retained.

@@ -30,9 +30,7 @@ from dafka.broker.remote.fetching import Fetching
 from dafka.broker.remote.leaders import ask_leaders
 from dafka.broker.remote.nodes import Node
 from dafka.broker.remote.producing import Producing
-from dafka.protocol.batch import with_offset
-
-_FIRST_OFFSET = bytes(8)
+from dafka.protocol.batch import FIRST_OFFSET, with_offset
 
 
 class RemoteRecords(RecordInterface):
@@ -163,4 +161,4 @@ class RemoteRecords(RecordInterface):
 
 def _numbered_anew(batch: bytes) -> bytes:
     """A batch from the base offset 0 on: brokers refuse another one, as copies from elsewhere have."""
-    return batch if batch[:8] == _FIRST_OFFSET else with_offset(batch, 0, NO_EPOCH)
+    return batch if batch[:8] == FIRST_OFFSET else with_offset(batch, 0, NO_EPOCH)

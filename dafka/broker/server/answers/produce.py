@@ -27,14 +27,13 @@ from dafka.broker.interface.broker import BrokerInterface, Produced
 from dafka.broker.interface.transactions import Writes
 from dafka.broker.server.answers.naming import topic_names
 from dafka.hub.turns import Pace
-from dafka.protocol.batch import ATTRIBUTES, LENGTH_END, MAGIC, TRANSACTIONAL_BIT, is_zstd
+from dafka.protocol.batch import ATTRIBUTES, FIRST_OFFSET, LENGTH_END, MAGIC, TRANSACTIONAL_BIT, is_zstd
 from dafka.security.acls.terms import Operation, ResourceType
 
 T = TypeVar("T")
 
 ZSTD = 7  # the first version that allows zstd
 LENGTH_START, MAGIC_AT = 8, 16
-FIRST_OFFSET = bytes(8)
 LEAST_OCTETS = 14  # of a record of the oldest version, behind its length
 
 
