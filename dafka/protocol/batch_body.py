@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dafka.protocol.compression import STEP
 from dafka.protocol.errors import DafkaError
 
+_PIECE_WORK = 8  # of each piece, also of one without octets
 _SMALL_PIECE = 64 * 1024  # octets unfolded at a time where there is an allowance
 
 
@@ -75,7 +76,7 @@ class Unfolding:
     def more(self, skip: int) -> bytes:
         """Pass over so many octets; the next ones, none at the end. Raises ValueError beyond it."""
         for piece in self._pieces:
-            self._work.spend(len(piece) >> 8)
+            self._work.spend(_PIECE_WORK + (len(piece) >> 8))
             if len(piece) > skip:
                 return piece[skip:] if skip else piece
             skip -= len(piece)

@@ -38,6 +38,7 @@ _FEW = 8  # records for which a copy of the batch, of 10 MB perhaps, would cost 
 _WINDOW, _SMALL_WINDOW = 1024 * 1024, 1024  # octets that are copied at once
 _STRETCH_WORK = 10
 _UNFOLDING_WORK = 10
+_OCTETS_OF_WORK = 14  # the power of two of octets that are copied in a microsecond
 
 NO_TIMESTAMP = -1
 _LOWEST, _HIGHEST = 1 << 64, -1 << 64  # beyond every timestamp
@@ -67,6 +68,7 @@ def examine(
         work = Work()
     body = memoryview(content)[HEADER_OCTETS:]
     if not header.attributes & COMPRESSION_MASK:
+        work.spend(len(body) >> _OCTETS_OF_WORK)
         source = Source(Plain(body, _SMALL_WINDOW if header.count <= _FEW else _WINDOW))
     else:
         work.spend(_UNFOLDING_WORK)
@@ -143,6 +145,7 @@ class _Examination:
             for (pick, end), (first, behind) in zip(ends, spans, strict=True):
                 self._see(pick(low[first:behind]) & 0x7F | end << 7)
         else:
+            self._work.spend(len(low) >> 1)
             for stamp, end in set(zip(low, high, strict=True)):
                 self._see(stamp & 0x7F | end << 7)
 

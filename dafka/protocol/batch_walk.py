@@ -56,7 +56,7 @@ def walk_records(content: bytes) -> Iterator[tuple[int, int, bool]]:
     check_count(header)
     codec = header.compression
     body = bytes(memoryview(content)[HEADER_OCTETS:])
-    pieces = iter((body,)) if codec is None else decompressed(codec, body)
+    pieces = iter((body,)) if codec is None else filter(None, decompressed(codec, body))
     try:
         yield from _walk(pieces, header)
     except (IndexError, ValueError) as error:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from dafka.protocol.batch import BatchError
@@ -36,6 +36,7 @@ _U32 = struct.Struct(">I")
 _ZSTD_HEAD = 18  # octets of a frame's header, at most
 _ZSTD_SKIPPABLE = 0x184D2A50  # magic numbers of frames without content: this one and the next fifteen
 _ZSTD_REPEATED = 1  # the type of a block that is one octet, to be repeated
+_BLOCKS_OF_A_PIECE = 32  # of zstd, which are passed over in the time of another part
 _SPARE = 4
 _spare_zstd: list[Any] = []  # decompressors, which are dear to make, and of use to one thread at a time
 
@@ -72,7 +73,10 @@ def decompress(name: str, body: bytes) -> bytes:
 
 
 def decompressed(name: str, body: bytes, step: int = STEP) -> Iterator[bytes]:
-    """:func:`decompress` in pieces, one at a time in memory: up to ``step`` octets, or a block of snappy."""
+    """:func:`decompress` in pieces, one at a time in memory: up to ``step`` octets, or a block of snappy.
+
+    Parts without octets are pieces of none: each takes microseconds, and a few kilobytes may have thousands.
+    """
     if not is_available(name):
         raise _unavailable(name)
     decode = {"gzip": _gunzip, "snappy": _unsnappy, "lz4": _unlz4, "zstd": _unzstd}[name]
@@ -123,6 +127,7 @@ def _gunzip(body: bytes, step: int) -> Iterator[bytes]:
                     yield piece
                 data = member.unconsumed_tail
         position -= len(member.unused_data)
+        yield b""
 
 
 def _unsnappy(body: bytes, step: int) -> Iterator[bytes]:
@@ -137,6 +142,7 @@ def _unsnappy(body: bytes, step: int) -> Iterator[bytes]:
         (length,) = _U32.unpack_from(body, position)
         if length == _XERIAL_LENGTH:  # another stream begins
             position += _XERIAL_HEADER_OCTETS
+            yield b""
             continue
         position += _U32.size
         if length > len(body) - position:
@@ -190,7 +196,7 @@ def _unzstd(body: bytes, step: int) -> Iterator[bytes]:
     parts = position = 0
     while position < len(body):  # several frames may follow each other
         parts = _count_part("zstd", parts)
-        position = _zstd_frame_end(library, body, position)
+        position = yield from _zstd_frame_end(library, body, position)
     with library.ZstdDecompressor().stream_reader(body, read_across_frames=True) as stream:
         while piece := stream.read(step):
             yield piece
@@ -211,17 +217,20 @@ def _zstd_frame(library: Any, body: bytes) -> bytes | None:
     return plain
 
 
-def _zstd_frame_end(library: Any, body: bytes, position: int) -> int:
+def _zstd_frame_end(library: Any, body: bytes, position: int) -> Generator[bytes, None, int]:
     """Where the frame at ``position`` ends (RFC 8878, section 3.1). The library does not notice a frame that
-    ends too early if it is read piece by piece."""
+    ends too early if it is read piece by piece. Yields pieces of no octets, one for some blocks."""
     head = body[position : position + _ZSTD_HEAD]
     if len(head) >= 8 and _ZSTD_SKIPPABLE <= int.from_bytes(head[:4], "little") < _ZSTD_SKIPPABLE + 16:
         position += 8 + int.from_bytes(head[4:8], "little")
     else:
         checked = library.get_frame_parameters(head).has_checksum
         position += library.frame_header_size(head)
-        last = 0
+        last = blocks = 0
         while not last:
+            blocks += 1
+            if not blocks % _BLOCKS_OF_A_PIECE:
+                yield b""
             block = int.from_bytes(body[position : position + 3], "little")
             last, kind, size = block & 1, block >> 1 & 3, block >> 3
             position += 3 + (1 if kind == _ZSTD_REPEATED else size)
@@ -230,6 +239,7 @@ def _zstd_frame_end(library: Any, body: bytes, position: int) -> int:
         position += 4 if checked else 0
     if position > len(body):
         raise BatchError("compression", "zstd: the data ends too early")
+    yield b""
     return position
 
 

@@ -11,8 +11,18 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from dafka.protocol import commands
-from dafka.protocol.batch import CODECS
+from dafka.protocol.batch import (
+    CODECS,
+    CRC_END,
+    CRC_START,
+    HEADER,
+    HEADER_OCTETS,
+    LENGTH_END,
+    check_batch,
+)
+from dafka.protocol.batch_writer import encode_batch
 from dafka.protocol.compression import is_available
+from dafka.protocol.varint import encode_varint
 
 PRODUCER = b"0123456789ABCDEF0123456789ABCDEF"
 CONSUMER = b"FEDCBA9876543210FEDCBA9876543210"
@@ -104,3 +114,27 @@ def assembled(body: bytes, count: int, *, attributes: int = 0, last_offset_delta
     last = count - 1 if last_offset_delta is None else last_offset_delta
     checked = struct.pack(">hiqqqhii", attributes, last, NOW, NOW, -1, -1, -1, count) + body
     return struct.pack(">qiibI", 0, 9 + len(checked), 0, 2, crc32c(checked)) + checked
+
+
+def sealed(body: bytes, count: int, codec: str | None = None, base: int = 1000) -> bytes:
+    """A batch of that body, which is as it is to be stored; its header says ``count`` records."""
+    length = HEADER_OCTETS - LENGTH_END + len(body)
+    head = HEADER.pack(0, length, -1, 2, 0, CODECS[codec], count - 1, base, base, -1, -1, -1, count)
+    crc = crc32c(body, crc32c(head[CRC_END:]))
+    batch = head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + body
+    check_batch(batch)
+    return batch
+
+
+def of(fields: bytes, more: int = 0) -> bytes:
+    """A record of these fields, whose size is off by ``more``."""
+    return encode_varint(len(fields) + more) + fields
+
+
+def plain(number: int) -> bytes:
+    """A record without key, value or headers."""
+    return of(b"\0\0" + encode_varint(number) + b"\1\1\0")
+
+
+def of_sizes(*sizes: int, codec: str | None = None) -> bytes:
+    return encode_batch([(1000, None, bytes(size), ()) for size in sizes], compression=codec)
