@@ -33,6 +33,7 @@ from dafka.mesh.producer_node import (
     ProducerNode,
     RecordTooLargeError,
 )
+from dafka.protocol.batch import HEADERS_LIMIT
 from dafka.protocol.batch_writer import TIMESTAMP_LIMIT, BatchRecord, Headers, encode_batch
 from dafka.roles.claim import BATCHES, Position
 from dafka.roles.producer import ProducerRole
@@ -313,4 +314,8 @@ def _checked_headers(
             value = _octets("header", value)
         checked.append((name, value))
         size += len(name.encode()) + len(value or b"") + 20
+    if len(checked) > HEADERS_LIMIT:  # nobody would read it
+        raise RecordTooLargeError(
+            f"a record has at most {HEADERS_LIMIT} headers, this one has {len(checked)}"
+        )
     return checked, size

@@ -22,7 +22,7 @@ from dafka.mesh.producer import (
     SendTimeoutError,
     UnacknowledgedError,
 )
-from dafka.protocol.batch import read_header
+from dafka.protocol.batch import HEADERS_LIMIT, read_header
 from dafka.protocol.batch_writer import encode_batch
 
 ADDRESS = "0123456789ABCDEF0123456789ABCDEF"
@@ -196,6 +196,14 @@ def test_a_record_larger_than_nodes_accept_is_refused(tower, monkeypatch):
         pytest.raises(RecordTooLargeError, match="at most 1000 octets"),
     ):
         producer.send(b"x" * 500, key=b"x" * 500)
+
+
+def test_a_record_with_more_headers_than_nodes_read_is_refused(tower):
+    with (
+        Producer("hello", tower=tower, batch=True, min_stores=0) as producer,
+        pytest.raises(RecordTooLargeError, match=f"at most {HEADERS_LIMIT} headers"),
+    ):
+        producer.send(b"", headers=[("", None)] * (HEADERS_LIMIT + 1))
 
 
 def test_a_producer_of_raw_records_sends_nothing_else(tower):

@@ -8,6 +8,14 @@ from typing import Any
 from kafka.errors import MessageSizeTooLargeError
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
+from dafka.protocol.batch import HEADERS_LIMIT
+from dafka.protocol.compression import DECOMPRESSED_LIMIT
+
+HEADER_OCTETS = 4
+"""How many octets a header takes besides its name and value, by an estimate that is not too low."""
+MOST_OCTETS = min(HEADER_OCTETS * HEADERS_LIMIT, DECOMPRESSED_LIMIT)
+"""By this estimate a smaller record can be read, whatever it is made of."""
+
 _NO_HEADER = "All headers items must be (str, bytes) tuples"
 
 
@@ -65,7 +73,7 @@ def _apply(serializer: Any, topic: str, headers: Any, data: Any) -> Any:
 
 
 def check_size(limit: int, key: bytes | None, value: bytes | None, headers: Any) -> None:
-    """Refuse a record that is larger than ``max_request_size``.
+    """Refuse a record that is larger than ``max_request_size``, or that no consumer would read.
 
     Raises:
         MessageSizeTooLargeError.
@@ -75,4 +83,12 @@ def check_size(limit: int, key: bytes | None, value: bytes | None, headers: Any)
         raise MessageSizeTooLargeError(
             f"The message is {size} bytes when serialized which is larger than the maximum request "
             f"size you have configured with the max_request_size configuration ({limit})"
+        )
+    if size > DECOMPRESSED_LIMIT:
+        raise MessageSizeTooLargeError(
+            f"A record has at most {DECOMPRESSED_LIMIT} bytes, this one has {size}"
+        )
+    if headers and len(headers) > HEADERS_LIMIT:
+        raise MessageSizeTooLargeError(
+            f"A record has at most {HEADERS_LIMIT} headers, this one has {len(headers)}"
         )

@@ -36,7 +36,14 @@ from compat.kafka.producer._identity import Identity
 from compat.kafka.producer._partitioning import Partitioning
 from compat.kafka.producer._sender import Sender
 from compat.kafka.producer._transactions import Transactions
-from compat.kafka.producer._values import as_bytes, check_size, headers_size, serialize
+from compat.kafka.producer._values import (
+    HEADER_OCTETS,
+    MOST_OCTETS,
+    as_bytes,
+    check_size,
+    headers_size,
+    serialize,
+)
 from dafka.protocol.batch_writer import TIMESTAMP_LIMIT
 
 log = logging.getLogger(__name__)
@@ -46,7 +53,7 @@ EXIT_TIMEOUT = 5.0  # seconds that the interpreter's exit waits for a live produ
 # Octets a record takes in a batch besides its key and value: length, attributes, timestamp and offset
 # deltas, lengths of key and value, number of headers. Long values have up to three more.
 _RECORD_OVERHEAD = 11
-# A record whose estimate is further than this from max_request_size cannot be over it.
+# A record whose estimate is further than this from a limit cannot be over it.
 _SIZE_MARGIN = 128
 _TIMESTAMPS = range(-TIMESTAMP_LIMIT, TIMESTAMP_LIMIT + 1)  # the range of a record batch
 
@@ -89,7 +96,7 @@ class KafkaProducer:
         self._partitioning = Partitioning(self._client, self._topics, self._sender.refresh, self.config)
         self._serializes = any(self.config[key] is not None for key in ("key_serializer", "value_serializer"))
         self._partitions_itself = type(self.config["partitioner"]) is DefaultPartitioner
-        self._certainly_small = self.config["max_request_size"] - _SIZE_MARGIN
+        self._certainly_small = min(self.config["max_request_size"], MOST_OCTETS) - _SIZE_MARGIN
         self._register_metrics()
         self._time_ns = _nanoseconds(self._client.broker.time)
         self._closed = False
@@ -149,7 +156,7 @@ class KafkaProducer:
         Raises:
             ValueError: neither key nor value; an illegal topic name; no such partition.
             TypeError: headers, or serialized key or value, or timestamp of a wrong type.
-            MessageSizeTooLargeError: larger than ``max_request_size``.
+            MessageSizeTooLargeError: larger than ``max_request_size``, or than consumers read.
             KafkaTimeoutError: within ``max_block_ms`` the topic did not appear, or too much is under way.
             IllegalStateError: the producer is closed, or has a ``transactional_id`` and no open transaction.
             KafkaError: the open transaction has failed and has to be aborted.
@@ -202,7 +209,7 @@ class KafkaProducer:
             )
 
         if headers:
-            size += header_size + 4 * len(headers)
+            size += header_size + HEADER_OCTETS * len(headers)
             headers = tuple(headers)  # type: ignore[assignment]
         if size > self._certainly_small:
             check_size(self.config["max_request_size"], key_bytes, value_bytes, headers)

@@ -10,8 +10,10 @@ from compat.kafka import KafkaConsumer, KafkaProducer
 from compat.kafka.errors import (
     MessageSizeTooLargeError,
 )
+from compat.kafka.producer import _values, kafka
 from compat.kafka.serializer import JsonSerializer, Serializer
 from dafka import Broker
+from dafka.protocol.batch import HEADERS_LIMIT
 
 Producers = Callable[..., KafkaProducer]
 Consumers = Callable[..., KafkaConsumer]
@@ -25,6 +27,33 @@ def test_the_limit_is_on_kafka_pythons_estimate(broker: Broker) -> None:
         assert producer.send("t", b"x" * 5000, key=b"key", headers=[("h", b"1")]).get(100).offset == 0
         with pytest.raises(MessageSizeTooLargeError, match=str(limit + 1)):
             producer.send("t", b"x" * 5001, key=b"key", headers=[("h", b"1")])
+
+
+def test_a_record_with_more_headers_than_consumers_read_is_refused(
+    broker: Broker, new_consumer: Consumers
+) -> None:
+    """The broker of the same process does not examine what it is sent."""
+    headers = [("", b"")] * (HEADERS_LIMIT + 1)
+    large = 2**26
+    broker.create_topic("large", configs={"max.message.bytes": str(large)})
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, max_request_size=large) as producer:
+        with pytest.raises(MessageSizeTooLargeError, match=f"{HEADERS_LIMIT} headers"):
+            producer.send("large", b"", headers=headers)
+        producer.send("large", b"", headers=headers[1:]).get(100)
+    assert len(next(new_consumer("large")).headers) == HEADERS_LIMIT
+
+
+def test_a_record_that_decompresses_to_more_than_consumers_read_is_refused(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MOST_OCTETS", "DECOMPRESSED_LIMIT"):
+        monkeypatch.setattr(_values, name, 100_000, raising=False)
+    monkeypatch.setattr(kafka, "MOST_OCTETS", 100_000, raising=False)
+    address = broker.bootstrap_servers
+    with KafkaProducer(bootstrap_servers=address, compression_type="gzip") as producer:
+        producer.send("t", bytes(99_000)).get(100)
+        with pytest.raises(MessageSizeTooLargeError, match="at most 100000 bytes"):
+            producer.send("t", bytes(100_000))
 
 
 def test_sizes_of_a_missing_key_or_value_are_minus_one(producer: KafkaProducer) -> None:
