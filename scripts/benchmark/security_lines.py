@@ -6,6 +6,7 @@ from functools import partial
 
 import native_nodes
 import secured_brokers
+import secured_loops
 import secured_nodes
 from line import Figure, Line, measurement, pick, rate
 
@@ -30,6 +31,20 @@ def shaken(*, secured: bool) -> Figure:
             partial(secured_nodes.answer, secured=secured),
         )
     )
+
+
+def received(*, secured: bool) -> Figure:
+    loops = partial(secured_loops.received, secured=secured), partial(secured_loops.sent, secured=secured)
+    return pick(measurement(*loops))
+
+
+def _seal_lines() -> list[Line]:
+    lines = []
+    for size in (100, 10_000):
+        figures = measurement(partial(secured_loops.sealed, size=size))
+        name = f"security: CURVE, frames sealed and opened in a second of processor time, {SIZES[size]}"
+        lines.append(Line(name, rate, pick(figures), pick(figures, 1), "libsodium alone"))
+    return lines
 
 
 def gigabytes(value: float) -> str:
@@ -66,6 +81,11 @@ SECURITY_LINES = [
         "security: SSL, connections in a second of the broker's processor time",
         *(rate, _connections("SSL"), _connections("PLAINTEXT"), "PLAINTEXT"),
     ),
+    Line(
+        "security: SSL, received by a loop of Python's ssl in a second of processor time",
+        *(gigabytes, received(secured=True), received(secured=False), "plain socket"),
+    ),
+    *_seal_lines(),
     *(
         Line(
             f"security: CURVE, stored and acknowledged, {kind}, {SIZES[size]}",
