@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
 
 import click
@@ -10,7 +11,8 @@ from click.core import ParameterSource
 
 from dafka.cli.kafka.output import show
 from dafka.cli.toml_files import SECRETS
-from dafka.log.layout import read_layout, refuse_foreign
+from dafka.log.kinds import BROKER, check_folder_kind
+from dafka.log.layout import opening_error, read_layout, refuse_foreign
 from dafka.security.contexts import of_server
 from dafka.security.keys import KeyFolder
 from dafka.security.tls import ServerTls
@@ -33,7 +35,11 @@ def check_broker(data: str, tls: ServerTls | None, keys: KeyFolder | None) -> No
         keys.load_server()
     if os.path.lexists(data):
         refuse_foreign(data)
-        read_layout(data)
+        try:
+            if read_layout(data) is not None:
+                check_folder_kind(data, BROKER)
+        except sqlite3.Error as error:
+            raise opening_error(data, error) from error
         place = Path(data)
     else:
         place = next(parent for parent in Path(data).absolute().parents if parent.exists())

@@ -9,6 +9,7 @@ import pytest
 
 from dafka import Broker, Store
 from dafka.log import Log, NotALogError
+from dafka.log.kinds import BROKER, DATA_STORE, STORE, check_folder_kind
 from dafka.overlay import Disk, Endpoint, StoreError
 
 ADDRESS = "0" * 31 + "1"
@@ -32,10 +33,14 @@ KINDS = {
 def test_a_folder_is_opened_as_what_it_was_made_as(tmp_path, made, opened):
     with KINDS[made](tmp_path):
         pass
+    [kind] = [one for one in (BROKER, STORE, DATA_STORE) if one.words == opened]
     if made == opened:
+        check_folder_kind(str(tmp_path), kind)
         with KINDS[made](tmp_path):
             return
     before = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    with pytest.raises(NotALogError, match=f"is the folder of {made}; give {opened} an empty"):
+        check_folder_kind(str(tmp_path), kind)
     with (
         pytest.raises((NotALogError, StoreError), match=f"is the folder of {made}; give {opened} an empty"),
         ExitStack() as stack,
@@ -56,5 +61,6 @@ def test_a_store_whose_address_is_given_tells_what_its_folder_is(tmp_path):
 def test_a_folder_that_tells_nothing_is_opened_as_anything(tmp_path):
     with Log(tmp_path):
         pass
+    check_folder_kind(str(tmp_path), BROKER)
     with Broker(tmp_path):
         pass
