@@ -84,12 +84,23 @@ class _Group(LazyGroup):
             raise  # the reader of our output has gone: click ends quietly
         except KeyboardInterrupt:
             raise SystemExit(128 + signal.SIGINT) from None
+        except click.UsageError as error:
+            if type(error) is not click.UsageError:
+                raise  # about one option, whose line is told where it is read
+            raise click.UsageError(_with_lines(ctx, error.message), error.ctx) from error
         except (DafkaError, ValueError, OSError) as error:
-            raise click.ClickException(advised(error)) from error
+            raise click.ClickException(_with_lines(ctx, advised(error))) from error
         except Exception as error:
             if not _is_kafkas(error):
                 raise
             raise click.ClickException(advised(error)) from error
+
+
+def _with_lines(ctx: click.Context, message: str) -> str:
+    """The message, with the lines of a configuration file that it is about."""
+    toml_files = sys.modules.get("dafka.cli.toml_files")  # loaded by the commands that take one
+    source = None if toml_files is None else ctx.meta.get(toml_files.TOML_SOURCE)
+    return message if toml_files is None or source is None else toml_files.with_lines(message, source)
 
 
 def _is_kafkas(error: Exception) -> bool:

@@ -22,7 +22,7 @@ from dafka.cli.collecting import passing_over_what_lasts
 from dafka.cli.logs import Format, log_to_stderr
 from dafka.cli.numbers import Number
 from dafka.cli.systemd import STOPPING, Watchdog, notify
-from dafka.cli.toml_files import TomlFileError, read_toml
+from dafka.cli.toml_files import TOML_SOURCE, TomlFileError, read_toml, source
 from dafka.cli.zpl import ZplError, parse_zpl
 from dafka.commit.retention import CHECK_INTERVAL, LARGEST_BOUND
 from dafka.hub.waits import LONGEST
@@ -312,12 +312,15 @@ def _read_config(ctx: click.Context, param: click.Parameter, value: Path | None)
 
 def _read_toml(ctx: click.Context, param: click.Parameter, file: Path) -> None:
     commands, _ = _commands(ctx)
+    path = _path(ctx)
     try:
-        found = read_toml(str(file), file.read_text("utf-8-sig"), ctx.command, _path(ctx), commands)
+        text = file.read_text("utf-8-sig")
+        found = read_toml(str(file), text, ctx.command, path, commands)
     except UnicodeDecodeError as error:
         raise click.BadParameter(f"{file}: it is not UTF-8 ({error})", ctx, param) from error
     except TomlFileError as error:
         raise click.UsageError(str(error), ctx) from error
+    ctx.meta[TOML_SOURCE] = source(str(file), text, path, ctx)
     ctx.default_map = {**(ctx.default_map or {}), **found}
 
 

@@ -49,7 +49,10 @@ def schema_registry_options(command: Command) -> Command:
                 schema_registry, schema_registry_user, schema_registry_password, schema_registry_cafile
             )
         elif schema_registry_user or schema_registry_password or schema_registry_cafile:
-            raise click.UsageError("the options of a schema registry need --schema-registry URL")
+            raise click.UsageError(
+                "--schema-registry-user, --schema-registry-password and --schema-registry-cafile need "
+                "--schema-registry URL"
+            )
         return command(registry=registry, **options)
 
     return with_registry

@@ -12,16 +12,21 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 _TABLE = re.compile(r"\s*\[\s*([^\[\]#]+?)\s*\]\s*(#.*)?$")
 _KEY = re.compile(r"""\s*("[^"]*"|'[^']*'|[\w-]+)\s*(=|\.)""")
 _SEPARATORS = {"super_users": ";"}  # of options that have something else than a comma between their values
+TOML_SOURCE = "dafka.toml_source"
+"""Where the :class:`Source` of a command is in what its contexts share."""
 
+_TOGETHER = {"tls is given": "ssl_", "sasl is given": "sasl_"}
+"""Keywords of classes that are made of several settings, and how the names of these begin."""
 
 SECRETS = frozenset({"ssl_password", "schema_registry"})  # its address may have a password in it
 """Options whose values are never shown."""
@@ -48,6 +53,39 @@ def read_toml(
     except RecursionError:
         raise TomlFileError(f"{where}: lists or tables are nested too deeply in it") from None
     return _Reading(where, text, command, path).values(document, list(commands))
+
+
+class Source(NamedTuple):
+    """Where the settings of a command are from that were read from a file."""
+
+    where: str
+    lines: Mapping[str, int]
+    path: tuple[str, ...]
+    ctx: click.Context
+
+
+def source(where: str, text: str, path: tuple[str, ...], ctx: click.Context) -> Source:
+    """The file with this text, which :func:`read_toml` has read."""
+    places = _lines(text).items()
+    lines = {place[-1].replace("-", "_"): line for place, line in places if place[:-1] == path}
+    return Source(where, lines, path, ctx)
+
+
+def with_lines(message: str, source: Source) -> str:
+    """The message of an error about several settings, with the lines of those that it names and the file has.
+
+    A setting is named as an option (``--sub``) or as the keyword of a class (``listen=``).
+    """
+    named = []
+    for name, line in source.lines.items():
+        option = re.escape(name.replace("_", "-"))
+        word = rf"(?<![\w-])(--{option}(?![\w-])|{re.escape(name)}=)"
+        together = any(name.startswith(start) and word in message for word, start in _TOGETHER.items())
+        if source.ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP and (
+            together or re.search(word, message)
+        ):
+            named.append((line, f"line {line}: {'.'.join((*source.path, name))}"))
+    return f"{message} ({source.where}, {'; '.join(text for _, text in sorted(named))})" if named else message
 
 
 class _Reading:

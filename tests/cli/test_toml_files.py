@@ -164,3 +164,28 @@ def test_settings_a_broker_would_refuse_are_refused_by_the_check(
     done = check(tmp_path, f"[broker]\n{text}\n")
     assert done.returncode in (1, 2) and words in done.stderr, done.stderr
     assert sorted(path.name for path in tmp_path.rglob("*") if path.name != "broker.toml") == before
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("sub = 'tcp://a:1'", "line 3: broker.sub"),
+        ("sub = 'tcp://a:1,tcp://b:2'\npub = 'tcp://a:1'", "line 3: broker.sub; line 4: broker.pub"),
+        ("retention_ms = 1\nconsole-tls = true", "line 4: broker.console_tls"),
+        ("listen = 'SSL://127.0.0.1:9093'", "line 3: broker.listen"),
+        ("sasl_mechanisms = 'PLAIN'", "line 3: broker.sasl_mechanisms"),
+        ("schema_registry_user = 'a'", "line 3: broker.schema_registry_user"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_named_with_their_lines(
+    tmp_path: Path, text: str, lines: str
+) -> None:
+    done = check(tmp_path, f"[broker]\n\n{text}\n")
+    assert done.returncode in (1, 2) and f"broker.toml, {lines})\n" in done.stderr, done.stderr
+
+
+def test_a_setting_that_the_command_line_overrides_has_no_line(tmp_path: Path) -> None:
+    file = tmp_path / "broker.toml"
+    file.write_text("[broker]\nlisten = '127.0.0.1:0'\n")
+    done = refused("broker", "--config", str(file), "--listen", "SSL://127.0.0.1:0", "--check")
+    assert "listen='SSL://127.0.0.1:0'" in done.stderr and "line" not in done.stderr
