@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from roles.storing import (
     CONSUMER,
@@ -362,6 +364,16 @@ def test_very_many_heads_are_told_some_at_a_time():
     told = list(rest.heads)
     assert told[:2] == [DirectHead(CONSUMER, names[10], TOPIC, 4), DirectHead(CONSUMER, names[12], TOPIC, 8)]
     assert [head.address for head in told] == [names[10], *names[12:]]
+
+
+def test_very_many_heads_cost_no_object_each_before_they_are_told():
+    """The collector of garbage would go through them, in the turn in which a store joins."""
+    limits, names = Limits(told_at_once=10), [b"%032d" % number for number in range(8000)]
+    role = StoreRole(ME, {(TOPIC, name): (0, 5) for name in names}, limits=limits)
+    before = sys.getallocatedblocks()
+    told = role.receive(1.0, GetHeads(ALL_TOPICS, CONSUMER))
+    assert sys.getallocatedblocks() - before < 1000
+    assert len(told) == 11
 
 
 def test_heads_of_all_topics_and_of_a_hello_are_told_some_at_a_time_too():
