@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import uuid4
 
 import gevent
 import pytest
@@ -14,9 +15,11 @@ from dafka import Broker
 from dafka.broker.embedded.features import ELR
 from dafka.broker.interface.admin import ConfigEntry, ConfigSource, Resource, ResourceType
 from dafka.broker.interface.features import FeatureUpdate, UpgradeType
+from dafka.broker.topics import config_table
 from dafka.broker.topics.config_table import ALL_BROKERS, ConfigTable, row_of
 from dafka.broker.topics.configs import InvalidConfigError
 from dafka.broker.topics.dynamic_configs import MIN_ISR
+from dafka.broker.topics.topic import Topic
 from dafka.log import LogWriteError
 
 THIS = "0"  # the row of this broker
@@ -75,6 +78,17 @@ def test_the_settings_of_a_topic_follow_a_change_of_the_brokers(client, table):
     change(client, THIS, message_max_bytes=3000)
     assert table.settings(topic).max_message_bytes == 3000
     assert table.settings(None).max_message_bytes == 3000
+
+
+def test_topics_that_set_the_same_share_what_was_read_of_it(client, table, monkeypatch):
+    monkeypatch.setattr(config_table, "SETTINGS_KEPT", 2)
+    own = {name: Topic(name, uuid4(), {KEY: name} if name else {}) for name in ("", "1000", "2000", "3000")}
+    assert [table.settings(topic).max_message_bytes for topic in own.values()][1:] == [1000, 2000, 3000]
+    for name in own:
+        settings = table.settings(Topic("other", uuid4(), dict(own[name].configs)))
+        assert table.settings(Topic("third", uuid4(), dict(own[name].configs))) is settings
+        assert settings == table.settings(own[name])
+    assert table.settings(None) is table.settings(Topic("other", uuid4(), {}))
 
 
 def test_a_setting_that_nobody_knows_is_described_without_its_value(client, table):
