@@ -72,7 +72,8 @@ __all__ = ["Done", "Number", "Numbered", "OutOfSequenceError", "Writer", "Writer
 logger = bounded_logger(__name__)
 
 ROUND_BYTES = 16 * 1024 * 1024  # at most in one transaction, by the weight of its items
-ROUND_SECONDS = 0.005  # of processor time to put it together; writing it takes up to as much again
+ROUND_SECONDS = 0.005  # of processor time to put it together
+TURN_ITEMS = 100  # of a round that is put together in a turn of its own
 INLINE_BYTES = 256 * 1024  # a round up to this is committed in the hub itself,
 INLINE_ROWS = 100  # unless it has more rows than this
 _LOOKED = 16  # items of a round between two looks at the clock
@@ -302,6 +303,8 @@ class Writer:
         try:
             growing, rest = self._put_together(left, taken)
             self._waiting[:0], left = left, deque()
+            if len(taken) > TURN_ITEMS:  # to write them takes as long again
+                next_turn()
             failed = self._commit(growing, taken, rest)
         except Exception as error:
             failure = self._unexpected(error)

@@ -18,6 +18,7 @@ from dafka.commit import writer as writer_module
 from dafka.commit.items import Item
 from dafka.commit.writer import Numbered, OutOfSequenceError
 from dafka.hub.hub import get_hub
+from dafka.hub.turns import in_later_turn
 from dafka.log import AppendError, Log, LogClosedError
 from dafka.log.limits import CHECKPOINT_BYTES, FILE_BYTES, WAL_BYTES
 from dafka.log.table import COMPACTION_TABLE
@@ -67,6 +68,31 @@ def test_appends_that_take_long_to_put_together_go_into_several_rounds_and_stay_
         assert order == list(range(64))
         assert rounds == [16, 16, 16, 16]
         assert partition.next_offset == 64
+
+    in_hub(check)
+
+
+def test_very_many_appends_are_put_together_and_written_in_two_turns(in_hub: Any, monkeypatch: Any) -> None:
+    def check(bench: Bench) -> None:
+        turns, seen = list[None](), list[tuple[int, int]]()
+        begin = bench.log.begin
+
+        def number(sequence: int, offset: int) -> Numbered:
+            if sequence == 0:
+                in_later_turn(turns.append)
+            return Numbered(sequence, [b"x"], offset + 1)
+
+        def written(chunks: Any, *rest: Any, **more: Any) -> Any:
+            seen.append((sum(len(contents) for _, contents, _ in chunks), len(turns)))
+            return begin(chunks, *rest, **more)
+
+        monkeypatch.setattr(bench.log, "begin", written)
+        partition, order = bench.partition(), list[int]()
+        for one in range(150):
+            bench.writer.append_numbered(partition, number, 1, lambda error, n=one: order.append(n))
+        bench.until(lambda: len(order) == 150)
+        assert order == list(range(150))
+        assert seen[0] == (150, 1)
 
     in_hub(check)
 
