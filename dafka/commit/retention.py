@@ -21,7 +21,7 @@ import gevent.event
 
 from dafka.commit.writer import Writer
 from dafka.hub.hub import Hub
-from dafka.hub.turns import next_turn
+from dafka.hub.turns import Pace, next_turn
 from dafka.log import (
     Compacted,
     Log,
@@ -40,7 +40,6 @@ CHECK_INTERVAL = 300.0
 """Seconds between two looks at all partitions, by default (log.retention.check.interval.ms)."""
 
 _VALUES = 1000  # stored values that one round lets go of at most
-_SLICE = 0.002  # seconds that looking at partitions takes before other green threads have their turn
 
 
 class Retention(NamedTuple):
@@ -175,9 +174,8 @@ class Cleaner:
             wake.wait(self._interval)
 
     def _pass(self, work: Work) -> None:
-        began = time.monotonic()
         gone = partitions = 0
-        for partition in self._log.each_partition():
+        for partition in Pace().over(self._log.each_partition()):
             if self._closed:
                 break
             rules = None if partition.dropped else self._rules(partition)
@@ -191,9 +189,6 @@ class Cleaner:
                     logger.warning("cleaning %r failed: %s", partition, error)
                 except Exception:  # the content of one partition must not end the cleaning of all others
                     logger.exception("cleaning %r failed", partition)
-            if time.monotonic() - began > _SLICE:
-                next_turn()
-                began = time.monotonic()
         if gone:  # a line for each partition would be thousands, and most of them of small ones
             what = (
                 "retention removed %d messages" if work == self._retain else "compaction removed %d records"

@@ -12,7 +12,7 @@ import diskcache
 from dafka.log.chunk import CHUNK_TAG
 from dafka.log.limits import PAUSE_KEYS, SWEPT_ROWS
 
-_SOME_ROWS = 5000  # looked at before a pause may be taken
+_SOME_ROWS = 1000  # looked at before a pause may be taken: some two milliseconds
 _OTHER_KEYS = 10
 _BYTES, _RAW = {bytes}, {1}
 _SMALL = 4096  # octets of a value that is read together with others

@@ -21,6 +21,7 @@ from dafka.broker.topics.table import Partition, TopicTable
 from dafka.commit.retention import NO_RETENTION, Cleaner, Compaction, Retention, Rules, trim_in_steps
 from dafka.commit.writer import Writer
 from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace
 from dafka.log import Log, LogClosedError, LogError, LogPartition
 from dafka.log.repeating import bounded_logger
 
@@ -61,7 +62,7 @@ class LogCleaner:
         self._cleaner = Cleaner(
             hub, log, writer, self._rules, self.trimmed, interval, positions.trimming, clock
         )
-        self._deleted: list[tuple[bytes, bytes, int]] = [entry[:3] for entry in topics.deleted]
+        self._deleted: list[tuple[bytes, bytes, int]] = [entry[:3] for entry in Pace().over(topics.deleted)]
         self._wake = gevent.event.Event()
         self._green = hub.keep(self._delete_all)
 
@@ -74,8 +75,8 @@ class LogCleaner:
         self._cleaner.look()
 
     def deleted(self, partitions: list[Partition]) -> None:
-        """A topic with these partitions was deleted: delete its records."""
-        for partition in partitions:
+        """A topic with these partitions was deleted: delete its records. May wait as a green thread."""
+        for partition in Pace().over(partitions):
             end = FOR_GOOD if partition.writable else partition.high_watermark
             self._deleted.append((partition.topic.octets, partition.address, end))
         self._wake.set()

@@ -61,6 +61,7 @@ from dafka.broker.topics.table import Partition, Topic
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
 from dafka.hub.limits import PACE_ITEMS
+from dafka.hub.turns import Pace
 from dafka.log import Log
 from dafka.protocol.batch import SEQUENCES, BatchHeader
 from dafka.protocol.errors import DafkaError
@@ -233,7 +234,7 @@ class ProducerStates:
 
     def forget(self, topic: Topic) -> None:
         """A topic was deleted."""
-        for partition in topic.partitions:
+        for partition in Pace().over(topic.partitions):
             self._open.pop(partition, None)
             self._aborted.pop(partition, None)
 

@@ -16,18 +16,20 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
+from heapq import merge
 from typing import NamedTuple
 
 from dafka.broker.limits import DELETED_KEPT, DELETED_RETENTION
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
-from dafka.hub.turns import Pace
+from dafka.hub.turns import Pace, in_pieces
 from dafka.log import Log, LogPartition, shapes
 
 DELETED = "deleted"
 FOR_GOOD = -1
 
 _ROWS = 200  # examined between two looks at the clock, and deleted in one round
+_SORTED_AT_ONCE = 1000
 
 
 DELETED_ROWS = shapes.rows(
@@ -37,6 +39,9 @@ DELETED_ROWS = shapes.rows(
         shapes.row_of(shapes.number, shapes.natural, shapes.number),
     ),
 )
+
+
+_Known = tuple[bool, int, tuple[bytes, bytes]]  # mentioned since, when last before that, topic and address
 
 
 class Deleted(NamedTuple):
@@ -120,7 +125,7 @@ class DeletedPartitions:
         """
         now = int(self._clock())
         mentioned, self._mentioned = self._mentioned, set()
-        known: list[tuple[bool, int, tuple[bytes, bytes]]] = []
+        known: list[_Known] = []
         rows: Rows = {}
         for count, (key, row) in enumerate(self._table.items()):
             names = _names(key)
@@ -134,11 +139,10 @@ class DeletedPartitions:
                 self._put(rows)
                 pause()
         self._put(rows)
-        known.sort()
         surplus = len(self._led) - DELETED_KEPT
         due = [
             names
-            for count, (_, at, names) in enumerate(known)
+            for count, (_, at, names) in enumerate(_in_order(known))
             if count < surplus or at < now - DELETED_RETENTION
         ]
         for begin in range(0, len(due), _ROWS):
@@ -153,6 +157,12 @@ class DeletedPartitions:
         if rows:
             self._writer.put_and_wait(dict(rows))
             rows.clear()
+
+
+def _in_order(items: list[_Known]) -> Iterator[_Known]:
+    """The items sorted. To sort a hundred thousand at once takes a tenth of a second."""
+    pieces = [sorted(piece) for piece in in_pieces(Pace().over(items), _SORTED_AT_ONCE)]
+    yield from Pace().over(merge(*pieces))
 
 
 def _key(topic: bytes, address: bytes) -> str:

@@ -74,7 +74,8 @@ from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
 from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
-from dafka.hub.turns import Pace, next_turn
+from dafka.hub.limits import PACE_ITEMS
+from dafka.hub.turns import Pace, in_pieces, next_turn
 
 _LISTED = 500  # transactional ids that are listed in one turn of the hub
 
@@ -117,7 +118,8 @@ class TransactionCoordinator(TransactionInterface):
         for transaction in table.in_use():
             for partition in Pace().over(list(transaction.partitions.values())):
                 producers.reopen(partition, transaction.producer_id)
-            offsets.hold(transaction.offsets)
+            for keys in in_pieces(Pace().over(transaction.offsets), PACE_ITEMS):
+                offsets.hold(keys)
             if transaction.state is State.ONGOING:
                 self._timeouts.watch(transaction)
             elif transaction.state.is_open:

@@ -10,10 +10,12 @@ from broker.embedded.cleaning import (
     size_of,
     start_of,
 )
+from broker.pausing import counted_pauses
 from timing import until
 
 from compat.kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from dafka import Broker, Producer, Store
+from dafka.hub.limits import PACE_ITEMS
 
 
 def test_the_records_of_a_deleted_topic_leave_the_disk(tmp_path):
@@ -36,6 +38,20 @@ def test_the_records_of_a_deleted_topic_leave_the_disk(tmp_path):
         assert client.values("kept") == [b"x"]
         assert client.produce("t", b"anew").base_offset == 0
     assert size_of(tmp_path) < full / 3
+
+
+def test_each_part_of_the_broker_forgets_very_many_partitions_in_pieces(tmp_path, monkeypatch):
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        create(client, partitions=1000)
+        hub, core = client.connection.hub, client.core
+        topic = hub.run(core._topics.get, "t")
+        pauses = counted_pauses(monkeypatch)
+        before = pauses()
+        hub.run(core._producers.forget, topic)
+        between = pauses()
+        hub.run(core._log_cleaner.deleted, topic.partitions)
+        assert min(between - before, pauses() - between) >= 1000 // PACE_ITEMS
 
 
 def test_a_deletion_that_was_interrupted_is_finished_at_the_next_start(tmp_path, monkeypatch):

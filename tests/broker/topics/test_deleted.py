@@ -7,12 +7,15 @@ import time
 import gevent
 import kafka.errors as errors
 from broker.clients import Client
+from broker.pausing import counted_pauses
 from timing import until
 
 from dafka import Broker, Producer, Store
 from dafka.broker.interface.broker import TopicSpec
 from dafka.broker.limits import DELETED_RETENTION
+from dafka.broker.topics import deleted as deleted_module
 from dafka.broker.topics.deleted import DELETED, FOR_GOOD
+from dafka.hub.limits import PACE_ITEMS
 
 
 def rows(client: Client) -> dict[str, list[int]]:
@@ -44,6 +47,23 @@ def test_a_deleted_leader_that_no_node_mentions_is_forgotten_after_a_while(clien
     assert forget(client, DELETED_RETENTION + 60) == 1
     assert not deleted.was_led(b"t", address)
     assert rows(client) == {}
+
+
+def test_very_many_leaders_are_forgotten_in_pieces_and_the_oldest_first(client, monkeypatch):
+    deleted, hub = client.core._topics.deleted, client.connection.hub
+    names = [f"{number * 7919 % 1000:032}" for number in range(1000)]
+    rows = {(DELETED, f"{name}/t"): [FOR_GOOD, 1, int(name) + 1] for name in names}
+    hub.run(client.core._writer.put_and_wait, rows)
+    for name in names:
+        deleted.add(b"t", name.encode(), 1)
+    deleted._clock = lambda: 1000
+    monkeypatch.setattr(deleted_module, "DELETED_KEPT", 900)
+    monkeypatch.setattr(deleted_module, "_SORTED_AT_ONCE", 100)
+    pauses = counted_pauses(monkeypatch)
+    assert hub.run(deleted.forget_old, lambda: None) == 100
+    assert pauses() > 1000 // PACE_ITEMS
+    left = {int(key[:32]) for key in hub.run(lambda: list(client.core.log.table(DELETED)))}
+    assert left == set(range(100, 1000))
 
 
 def test_a_leader_that_is_mentioned_on_the_mesh_is_remembered_also_after_a_restart(tmp_path):

@@ -271,9 +271,8 @@ class ConsumerGroup(PartitionGroup[Member]):
         target: Assignment | None = None,
     ) -> None:
         """Note what a member has that was taken over, as far as nobody else has it, and its target; None:
-        what it has."""
+        what it has. Since when it has it is the caller's to say."""
         member.assigned, member.revoking = self._taken(assigned), self._taken(revoking)
-        member.take(member.assigned)
         self.target[member.member_id] = member.assigned if target is None else target
 
     @property

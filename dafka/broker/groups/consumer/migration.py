@@ -100,6 +100,7 @@ def _take_over(now: float, group: ConsumerGroup, one: ClassicMember, protocol_na
     # It reads on what it had when it joined, until it has the answer to its sync.
     had = protocol.by_id(ids, subscription.owned_partitions)
     group.give(member, both(protocol.decoded(ids, one.assignment), had))
+    member.take(member.assigned)
 
 
 class _Seen(NamedTuple):

@@ -174,14 +174,15 @@ def _read_changed(
         once = request._replace(max_wait=min(left, pause))
         answers = read(asked, once, version, room, rights) if asked else []
         session.note_read(answers, request.read_committed, epoch)
-        found.update(answers)
+        for place, one in Pace().over(answers):
+            found[place] = one
         left = ends - time.monotonic()
         enough = is_enough(found.values(), request.min_bytes, request.max_bytes)
         if enough or left <= 0 or session.epoch != epoch:
-            return list(found.items())
+            return list(Pace().over(found.items()))
         pause = GATHER_SECONDS if any(one.batches for _, one in answers) else 0.0
         if not pause and not watch.wait(left):
-            return list(found.items())
+            return list(Pace().over(found.items()))
 
 
 def _watched(broker: BrokerInterface, session: FetchSession, watch: PartitionWatch) -> list[Asked]:
@@ -239,7 +240,7 @@ def _read(
     if by_id:
         answers += [(by_id[key], one) for key, one in pace.over(found.items())]
     else:
-        answers += found.items()
+        answers.extend(Pace().over(found.items()))
     return answers
 
 
