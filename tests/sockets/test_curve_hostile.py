@@ -77,7 +77,8 @@ def test_thousands_of_half_open_connections_leave_room_for_listed_nodes(monkeypa
         hears(served)
         assert is_closed(half[0])
         assert served.metrics()["connections"] <= 201 and served.metrics()["received_octets"] < 1 << 20
-        assert served.discarded["handshakes"] >= 700
+        # On a busy machine many are over their time before they are too many.
+        assert served.discarded["handshakes"] + served.discarded["handshake-slow"] >= 700
 
 
 def test_slow_ones_end(monkeypatch):
