@@ -3,6 +3,9 @@
 For those who have built libdafka: DAFKA_TEST_LIBDAFKA is the folder with its programs. The answers of a C
 producer to a FETCH have the contents of other records, which C nodes take. So a store is killed only where
 the producer is ours, and a C consumer too.
+
+C nodes bind the first port that is free, and one that has died is connected to again for some seconds. So the
+node that takes its port, maybe one of another test, is heard in its mesh. Each mesh has a topic of its own.
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -81,6 +86,7 @@ class Mesh:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._topic = f"hello-{uuid.uuid4().hex}"
         self._tower = [f"--{side}=tcp://127.0.0.1:{free_port()}" for side in ("sub", "pub")]
         self._nodes: list[Node] = []
 
@@ -102,14 +108,18 @@ class Mesh:
         return self.start(kind, "dafka_towerd", "tower")
 
     def store(self, kind: str) -> Node:
-        return self.start(kind, "dafka_stored", "store", "storedb")
+        """A store; one of ours is running, which takes a while on a busy machine. C nodes are at once."""
+        store = self.start(kind, "dafka_stored", "store", "storedb", "--verbose")
+        if kind == OURS:
+            until(partial(_says, store, "store: "), "the store runs")
+        return store
 
     def producer(self, kind: str) -> Node:
-        return self.start(kind, "dafka_console_producer", "produce", "hello")
+        return self.start(kind, "dafka_console_producer", "produce", self._topic)
 
     def consumer(self, kind: str) -> Node:
         return self.start(
-            kind, "dafka_console_consumer --from-beginning", "consume", "hello", "--from", "earliest"
+            kind, "dafka_console_consumer --from-beginning", "consume", self._topic, "--from", "earliest"
         )
 
     def close(self) -> None:
@@ -136,22 +146,24 @@ def test_every_mix_delivers_everything_once_and_in_order(
     consuming = mesh.consumer(consumer)
     producing = mesh.producer(producer)
     producing.say("0\n")
-    until(_has(consuming, 1), "the first record arrives")
-    time.sleep(CONNECTED_SECONDS)  # nothing tells when a C store is connected to a producer
+    _wait_for(consuming, 1, "the first record arrives")
+    if store == OURS:
+        until(partial(_says, storing, "connected to the peer", 2), "the store hears consumer and producer")
+    time.sleep(CONNECTED_SECONDS)  # nothing tells when a C store is connected to a producer, or ours for all
 
     producing.say(_lines(1, COUNT // 3))
-    until(_has(consuming, COUNT // 3), "a third arrives")
+    _wait_for(consuming, COUNT // 3, "a third arrives")
     if OURS in (producer, consumer):
         consuming.end(signal.SIGKILL)
         consuming = mesh.consumer(consumer)
     producing.say(_lines(COUNT // 3, COUNT // 2))
-    until(_has(consuming, COUNT // 2), "a consumer that begins anew has all of it")
+    _wait_for(consuming, COUNT // 2, "a consumer that begins anew has all of it")
     if producer == OURS:
         storing.end(signal.SIGKILL)
         producing.say(_lines(COUNT // 2, COUNT - 100))
         storing = mesh.store(store)
     producing.say(_lines(COUNT // 2 if producer == C else COUNT - 100, COUNT))
-    until(_has(consuming, COUNT), "everything arrives")
+    _wait_for(consuming, COUNT, "everything arrives")
     assert consuming.values() == list(range(COUNT))
 
     assert producing.process.stdin is not None
@@ -164,12 +176,21 @@ def test_every_mix_delivers_everything_once_and_in_order(
     else:
         assert producing.process.wait(60) == 0, producing.lines  # the store has acknowledged everything
     late = mesh.consumer(consumer)
-    until(_has(late, COUNT), "the store has everything")
+    _wait_for(late, COUNT, "the store has everything")
     assert late.values() == list(range(COUNT))
+
+
+def _says(node: Node, words: str, times: int = 1) -> bool:
+    """Whether a node has printed so many lines with these words."""
+    return sum(words in line for line in list(node.lines)) >= times
 
 
 def _lines(begin: int, end: int) -> str:
     return "".join(f"{number}\n" for number in range(begin, end))
+
+
+def _wait_for(consumer: Node, count: int, what: str) -> None:
+    until(_has(consumer, count), lambda: f"{what}: {len(consumer.lines)} of {count} {consumer.lines[-3:]}")
 
 
 def _has(consumer: Node, count: int) -> Callable[[], bool]:
