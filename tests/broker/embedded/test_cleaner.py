@@ -27,6 +27,7 @@ from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource
 from dafka.broker.interface.broker import TopicSpec
 from dafka.log.repeating import LINES
 from dafka.protocol.batch_writer import encode_batch
+from dafka.testing import TestBroker
 
 
 def test_records_older_than_retention_ms_go_and_younger_ones_stay(client):
@@ -138,11 +139,13 @@ def test_the_brokers_limits_apply_to_topics_without_limits_of_their_own(tmp_path
 
 
 def test_old_records_are_deleted_at_the_next_check():
-    with Broker(retention_ms=2000, retention_check_interval=0.05) as broker:
+    with TestBroker(retention_ms=600_000, retention_check_interval=0.05) as broker:
         client = Client(broker)
         create(client)
-        client.produce("t", b"x", timestamp=int(time.time() * 1000))
+        client.produce("t", b"x", timestamp=int(broker.clock.time() * 1000))
+        broker.clock.advance(minutes=5)
         assert client.values("t") == [b"x"]
+        broker.clock.advance(minutes=5)
         until(lambda: start_of(client) == 1)
 
 

@@ -96,7 +96,8 @@ def test_a_broker_that_starts_later_elsewhere_is_found(fake):
     found[0].close()
 
 
-def test_the_next_address_is_tried_when_one_is_down_or_does_not_answer(trio):
+def test_the_next_address_is_tried_when_one_is_down_or_does_not_answer(trio, monkeypatch):
+    monkeypatch.setattr("dafka.broker.connecting.CONNECT_TIMEOUT", 0.5)
     trio.brokers[0].stop()
     trio.brokers[1].answers[API_VERSIONS] = lambda request: HANG
     servers = [f"{LOOPBACK}:{broker.port}" for broker in trio.brokers]

@@ -24,6 +24,7 @@ from dafka.broker.transactions import ending as transactions_ending
 from dafka.broker.transactions.transaction import State
 from dafka.commit import writer
 from dafka.log import AppendError, LogPartition, LogWriteError
+from dafka.testing import TestBroker
 
 
 @pytest.fixture
@@ -191,10 +192,12 @@ def test_a_transaction_that_exceeds_its_timeout_is_aborted_after_a_restart(tmp_p
     with Broker(tmp_path) as broker:
         client = Client(broker)
         client.create("t")
-        Producer(client, timeout=1.0).send(b"a")
-    with Broker(tmp_path) as broker:
+        Producer(client, timeout=600).send(b"a")
+    with TestBroker(tmp_path) as broker:
         client = Client(broker)
-        until(lambda: fetch(client).last_stable_offset == 2)
+        assert fetch(client).last_stable_offset == 0
+        broker.clock.advance(minutes=10)
+        assert fetch(client).last_stable_offset == 2
         assert committed(client) == []
 
 

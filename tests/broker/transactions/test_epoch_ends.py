@@ -6,7 +6,6 @@ import kafka.errors as errors
 import pytest
 from broker.clients import Client
 from broker.transactions.transactional import Producer, committed, everything, fetch, state_of
-from timing import until
 
 from dafka import Broker
 from dafka.broker.interface.features import FeatureUpdate, UpgradeType
@@ -172,24 +171,26 @@ def test_an_end_that_cannot_be_written_raises_nothing(client, producer, monkeypa
     assert committed(client) == [b"a", b"b"]
 
 
-def test_a_producer_that_was_too_slow_may_abort_and_goes_on(client):
+def test_a_producer_that_was_too_slow_may_abort_and_goes_on(broker, client):
     client.create("t")
-    producer = Producer(client, timeout=1.0, raising=True)
+    producer = Producer(client, timeout=600, raising=True)
     producer.send(b"a")
-    until(lambda: state_of(client) == "CompleteAbort")
+    broker.clock.advance(minutes=10)
+    assert state_of(client) == "CompleteAbort"
     assert producer.write(b"b").error is errors.InvalidProducerEpochError
     assert producer.end(True) is errors.InvalidTxnStateError
     assert client.call("init_producer_id", "x", 60.0, producer.producer_id, 0).epoch == 1
     assert end(producer, 1, commit=False).epoch == 2
 
 
-def test_at_level_1_a_producer_that_was_too_slow_is_fenced(client):
+def test_at_level_1_a_producer_that_was_too_slow_is_fenced(broker, client):
     client.create("t")
     down = {"transaction.version": FeatureUpdate(1, UpgradeType.SAFE_DOWNGRADE)}
     assert client.call("update_features", down).error is None
-    producer = Producer(client, timeout=1.0)
+    producer = Producer(client, timeout=600)
     producer.send(b"a")
-    until(lambda: state_of(client) == "CompleteAbort")
+    broker.clock.advance(minutes=10)
+    assert state_of(client) == "CompleteAbort"
     assert (
         client.call("init_producer_id", "x", 60.0, producer.producer_id, 0).error
         is errors.ProducerFencedError

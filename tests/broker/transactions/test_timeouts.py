@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import gevent
 import kafka.errors as errors
@@ -16,6 +17,7 @@ from dafka.broker.transactions.timeouts import FAILED_PAUSE, Timeouts
 from dafka.broker.transactions.transaction import State, Transaction
 from dafka.hub.hub import get_hub
 from dafka.log import LogWriteError
+from dafka.testing import TestBroker
 
 
 @pytest.fixture
@@ -24,11 +26,14 @@ def producer(client: Client) -> Producer:
     return Producer(client)
 
 
-def test_a_transaction_that_lasts_too_long_is_aborted_and_its_producer_fenced(client):
+def test_a_transaction_that_lasts_too_long_is_aborted_and_its_producer_fenced(broker, client):
     client.create("t")
-    producer = Producer(client, timeout=1.5)
+    producer = Producer(client, timeout=600)
     producer.send(b"a")
-    until(lambda: fetch(client).last_stable_offset == 2)
+    broker.clock.advance(minutes=5)
+    assert fetch(client).last_stable_offset == 0
+    broker.clock.advance(minutes=5)
+    assert fetch(client).last_stable_offset == 2
     assert committed(client) == []
     assert producer.write(b"b").error is errors.InvalidProducerEpochError
     assert producer.end(True) is errors.ProducerFencedError
@@ -38,51 +43,68 @@ def test_a_transaction_that_lasts_too_long_is_aborted_and_its_producer_fenced(cl
     assert committed(client) == [b"c"]
 
 
-def test_many_short_transactions_leave_one_deadline_and_the_last_one_is_respected(client):
+def test_many_short_transactions_leave_one_deadline_and_the_last_one_is_respected(broker, client):
     client.create("t")
-    producer = Producer(client, timeout=1.5)
+    producer = Producer(client, timeout=600)
     timeouts = client.core._transactions._timeouts
     for _ in range(20):
         producer.send(b"a")
         producer.commit()
     assert len(timeouts._deadlines._heap) <= 1
+    broker.clock.advance(minutes=5)
     producer.send(b"b")
-    started = client.call("describe_transactions", ["x"])["x"].started
-    until(lambda: producer.write(b"?").error is errors.InvalidProducerEpochError)
-    assert time.time() - started > 1.4  # the clock may be put right meanwhile
+    broker.clock.advance(minutes=5)  # the deadline of the first one
+    assert producer.write(b"c").error is None
+    broker.clock.advance(minutes=5)
+    assert producer.write(b"?").error is errors.InvalidProducerEpochError
 
 
 def test_a_transaction_whose_only_topic_was_deleted_times_out_after_a_restart(tmp_path):
     with Broker(tmp_path) as broker:
         client = Client(broker)
         client.create("t")
-        producer = Producer(client, timeout=1.0)
+        producer = Producer(client, timeout=600)
         producer.send(b"a")
         client.call("delete_topics", ["t"])
-    with Broker(tmp_path) as broker:
+    with TestBroker(tmp_path) as broker:
         producer.client = client = Client(broker)
-        until(lambda: state_of(client) == "CompleteAbort")
+        assert state_of(client) == "Ongoing"
+        broker.clock.advance(minutes=10)
+        assert state_of(client) == "CompleteAbort"
         assert producer.end(True) is errors.ProducerFencedError
         assert len(client.core.log.table("transactions.open")) == 0
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["EndTxn", "InitProducerId"])
-def test_a_transaction_whose_deadline_passes_during_a_failing_end_is_aborted(client, monkeypatch, again):
+def test_a_transaction_whose_deadline_passes_during_a_failing_end_is_aborted(
+    broker, client, monkeypatch, again
+):
     client.create("t")
-    producer = Producer(client, timeout=1.5)
+    producer = Producer(client, timeout=600)
     producer.send(b"a")
     storage = client.core.log._storage
+    begun, passed = threading.Event(), threading.Event()
 
     def fail_late(*rows: object) -> None:
-        gevent.sleep(2.0)
+        begun.set()
+        while not passed.is_set():
+            gevent.sleep(0.01)
         raise LogWriteError(client.core.log.path, "no space")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(storage, "commit", fail_late)
+    def end() -> object:
         if again:
-            assert client.call("init_producer_id", "x", 1.5).error is errors.KafkaStorageError
-        else:
-            assert producer.end(True) is errors.KafkaStorageError
+            return client.call("init_producer_id", "x", 600).error
+        return producer.end(True)
+
+    with monkeypatch.context() as patch, ThreadPoolExecutor(1) as pool:
+        patch.setattr(storage, "commit", fail_late)
+        ended = pool.submit(end)
+        try:
+            assert begun.wait(100)
+            broker.clock.advance(minutes=10)
+        finally:
+            passed.set()
+        assert ended.result() is errors.KafkaStorageError
     until(lambda: state_of(client) == "CompleteAbort")
     assert fetch(client).last_stable_offset == 2
     assert committed(client) == []
