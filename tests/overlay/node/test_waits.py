@@ -54,6 +54,14 @@ def test_a_store_refuses_to_wait_nan_seconds(make, role, wait):
         wait(store)
 
 
+@pytest.mark.parametrize("role", ["master", "clone", "proxy"])
+def test_a_store_refuses_to_wait_for_no_number(make, role):
+    store = getattr(make(), f"attach_{role}")("st")
+    for given in (None, "1", True):
+        with pytest.raises(TypeError, match="timeout is a number of seconds, not"):
+            store.get("k", timeout=given)
+
+
 def test_an_expiry_that_is_no_span_of_time_is_refused(make):
     store = make().attach_master("st")
     for given in ("1", True, [1]):

@@ -225,8 +225,7 @@ class Store:
 
     def _prepare(self, timeout: float) -> None:
         """Wait until the content may be read in this thread: it shows nothing that a crash can take back."""
-        if timeout != timeout:
-            bounded_wait(timeout)  # raises its error also where nothing has to be waited for
+        bounded_wait(timeout)  # raises its errors also where nothing has to be waited for
         hosted, role = self._hosted, self._role
         hosted.check()
         if not role.is_readable or (hosted.queue and isinstance(role, Master)):
