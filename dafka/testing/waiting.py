@@ -29,6 +29,7 @@ def wait_until(condition: Callable[[], T], timeout: float = TIMEOUT, what: str |
     over. Raises :class:`NotInTimeError`, and ValueError for a ``timeout`` of NaN; exceptions of the condition
     come through.
     """
+    __tracebackhide__ = True  # pytest shows the line of the test that waits
     for pause in _pauses(timeout):
         outcome = condition()
         if outcome:
@@ -49,6 +50,7 @@ async def async_wait_until(
     """
     import asyncio  # imported only by tests that need it: loading it takes time
 
+    __tracebackhide__ = True
     for pause in _pauses(timeout):
         outcome = await _looked(condition)
         if outcome:

@@ -60,6 +60,7 @@ class WaitingForBroker:
         self, condition: Callable[[], T], timeout: float = TIMEOUT, what: str | Callable[[], str] = ""
     ) -> T:
         """:func:`dafka.testing.wait_until`."""
+        __tracebackhide__ = True
         return wait_until(condition, timeout, what)
 
     async def async_wait_until(
@@ -69,18 +70,21 @@ class WaitingForBroker:
         what: str | Callable[[], str] = "",
     ) -> T:
         """:func:`dafka.testing.async_wait_until`."""
+        __tracebackhide__ = True
         return await async_wait_until(condition, timeout, what)
 
     def wait_for_records(
         self, topic: str, count: int = 1, *, partition: int | None = None, timeout: float = TIMEOUT
     ) -> list[ConsumerRecord]:
         """Wait until a topic, or one partition, has at least ``count`` records; all it has then."""
+        __tracebackhide__ = True
         return _wait(self._records_awaited(topic, count, partition), timeout)
 
     async def async_wait_for_records(
         self, topic: str, count: int = 1, *, partition: int | None = None, timeout: float = TIMEOUT
     ) -> list[ConsumerRecord]:
         """:meth:`wait_for_records` for asyncio."""
+        __tracebackhide__ = True
         return await _async_wait(self._records_awaited(topic, count, partition), timeout)
 
     def wait_for_lag(
@@ -90,22 +94,26 @@ class WaitingForBroker:
 
         A group that has committed nothing yet (in that topic) has not arrived, however little there is.
         """
+        __tracebackhide__ = True
         _wait(self._lag_awaited(group, at_most, topic), timeout)
 
     async def async_wait_for_lag(
         self, group: str, at_most: int = 0, *, topic: str | None = None, timeout: float = TIMEOUT
     ) -> None:
         """:meth:`wait_for_lag` for asyncio."""
+        __tracebackhide__ = True
         await _async_wait(self._lag_awaited(group, at_most, topic), timeout)
 
     def wait_for_members(self, group: str, count: int = 1, *, timeout: float = TIMEOUT) -> list[GroupMember]:
         """Wait until a group is stable with exactly ``count`` members; the members."""
+        __tracebackhide__ = True
         return _wait(self._members_awaited(group, count), timeout)
 
     async def async_wait_for_members(
         self, group: str, count: int = 1, *, timeout: float = TIMEOUT
     ) -> list[GroupMember]:
         """:meth:`wait_for_members` for asyncio."""
+        __tracebackhide__ = True
         return await _async_wait(self._members_awaited(group, count), timeout)
 
     def _records_awaited(
@@ -146,11 +154,13 @@ class WaitingForBroker:
 
 
 def _wait(awaited: _Awaited[T], timeout: float) -> T:
+    __tracebackhide__ = True
     wait_until(awaited.there, timeout, awaited.words)
     return awaited.outcome()
 
 
 async def _async_wait(awaited: _Awaited[T], timeout: float) -> T:
+    __tracebackhide__ = True
     import asyncio
 
     look: Callable[[], bool | Awaitable[bool]] = partial(asyncio.to_thread, awaited.there)

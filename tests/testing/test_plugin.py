@@ -74,6 +74,21 @@ def test_a_consumer_for_which_nothing_comes_ends(run, monkeypatch):
     result.assert_outcomes(passed=1)
 
 
+def test_a_wait_that_fails_shows_the_line_of_the_test_and_what_there_is(run):
+    result = run(
+        """
+        def test_records(dafka_broker):
+            dafka_broker.wait_for_records("bills", timeout=0)
+
+        def test_lag(dafka_broker):
+            dafka_broker.wait_for_lag("billing", timeout=0)
+        """
+    )
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["E *not within 0 s: 1 records in topic 'bills', there are 0"])
+    result.stdout.no_fnmatch_line("*waiting*.py*")
+
+
 def test_a_failing_test_fails_and_leaves_nothing_running(run):
     result = run(
         """
