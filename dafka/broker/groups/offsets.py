@@ -33,7 +33,6 @@ from dafka.broker.interface.broker import CommittedOffset, Error, TopicPartition
 from dafka.broker.limits import (
     BARE_GROUPS,
     COMMIT_OFFSETS,
-    EMPTY_SECONDS,
     OFFSET_METADATA_MAX_BYTES,
     OFFSETS_KEPT,
 )
@@ -93,9 +92,9 @@ class GroupOffsets:
         self._topics = topics
         self._clock = clock
         self._writing: Counter[str] = Counter()  # rows that wait for their round
-        # Groups whose last offset was deleted, and when. A plain dict would look at each entry that has been
-        # taken out before the oldest one, whenever that is wanted.
-        self._bare: OrderedDict[str, float] = OrderedDict()
+        # Groups whose last offset was deleted. A plain dict would look at each entry that has been taken out
+        # before the oldest one, whenever that is wanted.
+        self._bare: OrderedDict[str, None] = OrderedDict()
         self._table.kinds(_group_of, Pace().rest)
         self._held: Counter[str] = Counter()  # rows of open transactions, by the number of those
 
@@ -213,31 +212,27 @@ class GroupOffsets:
 
     def groups(self) -> Collection[str]:
         """The current names of the groups with committed offsets, or that had some lately."""
-        self._forget_bare()
         known = self._table.kinds(_group_of)
         return [*known, *(group for group in self._bare if group not in known)]
 
     def has_group(self, group: str) -> bool:
-        """Whether the group has committed offsets, or had some until they were deleted lately: as in Kafka a
-        group without anything is forgotten some minutes later."""
+        """Whether the group has committed offsets, or had some until they were deleted lately."""
         if not isinstance(group, str):
             return False
-        self._forget_bare()
         return group in self._table.kinds(_group_of) or group in self._bare
 
     def _note_bare(self, groups: Iterable[str]) -> None:
         """Remember those of the groups that have no offset any more."""
         for group in groups:
             if group not in self._table.kinds(_group_of):
-                self._bare[group] = self._clock()
+                self._bare[group] = None
                 self._bare.move_to_end(group)
                 if len(self._bare) > BARE_GROUPS:
                     self._bare.popitem(last=False)
 
-    def _forget_bare(self) -> None:
-        now = self._clock()
-        while self._bare and now >= next(iter(self._bare.values())) + EMPTY_SECONDS:
-            self._bare.popitem(last=False)
+    def forget_bare(self) -> None:
+        """Forget groups whose offsets were deleted: as in Kafka with the next look for expired ones."""
+        self._bare.clear()
 
     def delete(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Error | None]:
         """Delete the offsets of a group for these partitions, in one round; waits as a green thread for the

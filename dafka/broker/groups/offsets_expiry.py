@@ -38,11 +38,12 @@ class OffsetExpiry:
         self._clock = clock
 
     def forget_old(self, pause: Callable[[], object]) -> int:
-        """Delete expired offsets, and the times of groups that have none left; returns the number of offsets.
+        """Delete expired offsets, and forget groups that have none left; returns the number of offsets.
 
         Calls ``pause`` between batches of rows, waits as a green thread for its commits, and raises the
         exceptions of the log.
         """
+        self._offsets.forget_bare()
         deleted = 0
         kept: set[str] = set()
         some: list[StoredOffset] = []

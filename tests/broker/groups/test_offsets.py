@@ -12,7 +12,7 @@ import pytest
 from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.interface.broker import CommittedOffset
 from dafka.broker.interface.groups import LeavingMember
-from dafka.broker.limits import BARE_GROUPS, EMPTY_SECONDS, OFFSET_METADATA_MAX_BYTES
+from dafka.broker.limits import BARE_GROUPS, OFFSET_METADATA_MAX_BYTES
 from dafka.log.table import Table
 
 
@@ -156,13 +156,13 @@ class OffsetsOfManyGroups:
 
 def test_many_groups_whose_topic_is_deleted_are_forgotten_in_short_turns():
     topic = SimpleNamespace(topic_id=UUID(int=1))
-    now = 0.0
     log = OffsetsOfManyGroups(topic, 40_000)
-    offsets = GroupOffsets(log, log, None, lambda: now)
+    offsets = GroupOffsets(log, log, None)
     offsets.forget(topic)
     began = time.thread_time()
     assert len(offsets.groups()) == BARE_GROUPS
-    now = EMPTY_SECONDS
+    assert offsets.has_group("group-39999")
+    offsets.forget_bare()
     assert not offsets.has_group("group-39999")
     assert offsets.groups() == []
     assert time.thread_time() - began < 0.2  # some 10 ms; with a plain dict half a second

@@ -255,6 +255,16 @@ def test_the_expiry_of_many_offsets_lets_other_green_threads_run(retention, monk
     assert pauses[:4] == [35, 25, 15, 5]
 
 
+def test_a_group_whose_offsets_were_deleted_is_listed_until_the_next_look(retention):
+    """As in Kafka."""
+    retention.commit()
+    assert retention.client.call("delete_offsets", "g", [("t", 0)]) == {("t", 0): None}
+    retention.clock.ahead += EMPTY_SECONDS
+    assert [one.group for one in retention.client.call("list_groups")] == ["g"]
+    assert retention.look() == 0
+    assert retention.client.call("list_groups") == []
+
+
 def test_groups_without_members_and_offsets_leave_no_row(retention):
     rows = retention.client.core.log.table(GROUPS)
     retention.leave(retention.join("t"))
