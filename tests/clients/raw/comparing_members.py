@@ -98,9 +98,10 @@ class Broker(comparing.Broker):
             for one in self._wire.ask(asked, 9).topics
         ):
             pass
-        time.sleep(SETTLED)  # until Apache Kafka's coordinators have heard of them, which nobody is told
         if kind == "share":
             self._begin_at_the_first(group_of(seed, kind))
+        time.sleep(SETTLED)  # until Apache Kafka's coordinators have heard of all that, which nobody is told
+        if kind == "share":
             topic = names(seed, kind)[0]
             records = batch(*[b"x"] * RECORDS)
             for number in range(2):
