@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from gevent.event import AsyncResult
 from kafka.errors import (
     BrokerResponseError,
     GroupIdNotFoundError,
     InvalidRequestError,
     InvalidShareSessionEpochError,
-    KafkaStorageError,
     NonEmptyGroupError,
     ShareSessionNotFoundError,
     UnknownError,
-    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 
@@ -41,21 +38,22 @@ from dafka.broker.interface.share import (
 )
 from dafka.broker.records.leader_epochs import LeaderEpochs
 from dafka.broker.share import checks
+from dafka.broker.share.acknowledging import Acknowledging
 from dafka.broker.share.delivery import Deliveries, Delivery
-from dafka.broker.share.fetching import ShareFetch, open_together
+from dafka.broker.share.fetching import ShareFetch
 from dafka.broker.share.group import ShareGroup
 from dafka.broker.share.kept import FORMAT, SavedGroup, SavedMember
 from dafka.broker.share.offset_changes import OffsetChanges
+from dafka.broker.share.places import Places
 from dafka.broker.share.progress import Progress
 from dafka.broker.share.releasing import Releasing
 from dafka.broker.share.sessions import SessionKey, ShareSession, ShareSessions
 from dafka.broker.share.settings import SettingsTable
-from dafka.broker.share.states import Saved, States
+from dafka.broker.share.states import States
 from dafka.broker.share.targets import Targets
-from dafka.broker.topics.table import Topic, TopicTable
+from dafka.broker.topics.table import Partition, Topic, TopicTable
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace
-from dafka.log import LogError
 
 
 class ShareCalls(ShareInterface):
@@ -89,6 +87,7 @@ class ShareCalls(ShareInterface):
         self._waiting: set[ShareFetch] = set()
         self._releasing = Releasing(hub, deliveries)
         self._changes = OffsetChanges(topics, states, deliveries)
+        self._places = Places(groups, topics, states, deliveries)
         groups.revive(GroupType.SHARE, self._new_group, FORMAT, self._restoring)
 
     def close(self) -> None:
@@ -180,7 +179,7 @@ class ShareCalls(ShareInterface):
         if session is not None:
             for fetch in list(session.fetches):
                 fetch.abandon()
-            self._releasing.begin(key)
+            self._releasing.begin(key, session.places)
             self._hub.spawn(self._ended, key)
 
     def _ended(self, key: SessionKey) -> None:
@@ -209,20 +208,37 @@ class ShareCalls(ShareInterface):
             session = self._session(request, connection, partitions, forgotten)
         except BrokerResponseError as error:
             return ShareFetched(type(error), checks.words(error))
-        answers = self._acknowledge(request) if request.acknowledgements else {}
-        if session is None:
-            self._close(request)
-        elif not request.is_renewal:
-            try:
-                found = self._fetch(request, session, limits, not answers)
-            except ShareSessionNotFoundError as error:
-                return ShareFetched(type(error), checks.words(error), partitions=answers)
-            for place, records in Pace().over(found.items()):
-                before = answers.get(place)
-                if before is not None:
-                    records = records._replace(acknowledge_error=before.acknowledge_error)
-                answers[place] = records
+        acknowledging = Acknowledging(self._places)
+        try:
+            if request.acknowledgements:
+                acknowledging.begin(request)
+            if request.session_epoch == CLOSE_SESSION or request.is_renewal:
+                answers = acknowledging.end()
+            else:
+                answers = self._fetch_and_end(request, session, limits, acknowledging)
+        except ShareSessionNotFoundError as error:
+            return ShareFetched(type(error), checks.words(error), partitions=acknowledging.end())
+        finally:
+            acknowledging.free()
+        if request.session_epoch == CLOSE_SESSION:
+            self._close(request, session)
         return ShareFetched(None, "", self._settings.of(request.group).terms.lock, answers)
+
+    def _fetch_and_end(
+        self,
+        request: ShareRequest,
+        session: ShareSession,
+        limits: ShareFetchLimits,
+        acknowledging: Acknowledging,
+    ) -> dict[SharePlace, SharedRecords]:
+        found = self._fetch(request, session, limits, acknowledging)
+        answers = acknowledging.end()
+        for place, records in Pace().over(found.items()):
+            before = answers.get(place)
+            if before is not None:
+                records = records._replace(acknowledge_error=before.acknowledge_error)
+            answers[place] = records
+        return answers
 
     def share_acknowledge(self, request: ShareRequest) -> ShareFetched:
         try:
@@ -233,14 +249,19 @@ class ShareCalls(ShareInterface):
             session = self._session(request, None, (), ())
         except BrokerResponseError as error:
             return ShareFetched(type(error), checks.words(error))
-        answers = self._acknowledge(request)
-        if session is None:
-            self._close(request)
+        acknowledging = Acknowledging(self._places)
+        try:
+            acknowledging.begin(request)
+            answers = acknowledging.end()
+        finally:
+            acknowledging.free()
+        if request.session_epoch == CLOSE_SESSION:
+            self._close(request, session)
         return ShareFetched(None, "", self._settings.of(request.group).terms.lock, answers)
 
-    def _close(self, request: ShareRequest) -> None:
+    def _close(self, request: ShareRequest, session: ShareSession) -> None:
         """The last request of a session was carried out."""
-        self._releasing.begin((request.group, request.member_id))
+        self._releasing.begin((request.group, request.member_id), session.places)
         self._ended((request.group, request.member_id))
 
     def _session(
@@ -249,8 +270,8 @@ class ShareCalls(ShareInterface):
         connection: object,
         added: Collection[SharePlace],
         forgotten: Collection[SharePlace],
-    ) -> ShareSession | None:
-        """The session of a request; None if it is its last one. Raises what is answered."""
+    ) -> ShareSession:
+        """The session of a request, which is closed if it is its last one. Raises what is answered."""
         checks.check_member(request)
         key = (request.group, request.member_id)
         if request.session_epoch == OPEN_SESSION:
@@ -259,108 +280,72 @@ class ShareCalls(ShareInterface):
             self._releasing.wait(key)
             return self._sessions.open(key, connection, added)
         if request.session_epoch == CLOSE_SESSION:
-            if self._sessions.close(key) is None:
+            closed = self._sessions.close(key)
+            if closed is None:
                 raise ShareSessionNotFoundError
-            return None
+            return closed
         session = self._sessions.resume(key, request.session_epoch, connection)
         self._sessions.change(session, added, forgotten)
         return session
 
-    def _acknowledge(self, request: ShareRequest) -> dict[SharePlace, SharedRecords]:
-        """Carry out acknowledgements; returns when they are on disk."""
-        answers: dict[SharePlace, SharedRecords] = {}
-        begun: list[tuple[SharePlace, AsyncResult | None]] = []
-        pace, is_any = Pace(), False
-        for place, batches in pace.over(request.acknowledgements.items(), every=1):
-            delivery, error, detail = self._delivery(request.group, place), None, ""
-            if delivery is UnknownTopicIdError:
-                answers[place] = SharedRecords(None, UnknownTopicIdError)
-                continue
-            try:
-                checks.check_acknowledgements(batches, request.is_renewal)
-            except InvalidRequestError as wrong:
-                answers[place] = SharedRecords(None, InvalidRequestError, detail=checks.words(wrong))
-                continue
-            is_any = is_any or self._missing(place) is None
-            if isinstance(delivery, Delivery):
-                error, detail = delivery.acknowledge(request.member_id, batches)
-                if error is None and delivery.saved is not None:
-                    pace.rest()  # to have it written may take as long again
-                    begun.append((place, delivery.saved.begin()))  # or finds that somebody else has had it
-            else:
-                error = UnknownTopicOrPartitionError if delivery is UnknownError else delivery
-            answers[place] = SharedRecords(None, error, detail=detail)
-        for place, outcome in begun:
-            failed = Saved.end(outcome)
-            if failed is not None:
-                answers[place] = SharedRecords(None, failed)
-        for place in pace.over(request.bare):
-            error = self._missing(place)
-            if place not in answers and (error is not None or is_any):
-                answers[place] = SharedRecords(None, error)
-        return answers
-
-    def _missing(self, place: SharePlace) -> Error | None:
-        """The error of a partition that does not exist."""
-        topic = self._topics.by_id(place[0])
-        if topic is None:
-            return UnknownTopicIdError
-        there = self._topics.partition(topic.name, place[1]) is not None
-        return None if there else UnknownTopicOrPartitionError
-
     def _fetch(
-        self, request: ShareRequest, session: ShareSession, limits: ShareFetchLimits, wait: bool
+        self,
+        request: ShareRequest,
+        session: ShareSession,
+        limits: ShareFetchLimits,
+        acknowledging: Acknowledging,
     ) -> dict[SharePlace, SharedRecords]:
         opened: dict[Delivery, SharePlace] = {}
         answers: dict[SharePlace, SharedRecords] = {}
         unread: dict[SharePlace, SharedRecords] = {}
+        unopened: list[SharePlace] = []
         fetch = ShareFetch(self._deliveries, request.member_id, limits)
         self._waiting.add(fetch)
         session.fetches.add(fetch)
         try:
             places = session.in_turn(request.session_epoch)
-            open_together(self._deliveries.unknown(request.group, places), self._delivery)
             for place in Pace().over(places):
-                delivery = self._delivery(request.group, place)
+                partition = self._places.partition(request.group, place)
+                if not isinstance(partition, Partition):  # of one that nobody reads, after the wait
+                    (unread if partition is UnknownError else answers)[place] = SharedRecords(partition)
+                    continue
+                if self._deliveries.known(request.group, partition) is None:
+                    unopened.append(place)
+                    continue
+                delivery = self._places.open(request.group, place)  # which waits if it is being opened
                 if isinstance(delivery, Delivery):
                     opened[delivery] = place
-                else:  # of a partition that nobody reads, after the wait
-                    (unread if delivery is UnknownError else answers)[place] = SharedRecords(delivery)
-            nothing = limits.max_bytes <= 0 or limits.max_records == 0
-            found = {} if nothing else fetch.run(opened, wait and not answers)
-            found = {**({} if nothing else session.take_owed(opened.values())), **found}
+                else:
+                    answers[place] = SharedRecords(delivery)
+            found: dict[SharePlace, SharedRecords] = {}
+            if limits.max_bytes > 0 and limits.max_records != 0:
+                if unopened:
+                    self._hub.spawn(self._open, request.group, unopened)
+                opening = self._places.opening(request.group, unopened, answers)
+                found = fetch.run(opened, opening, acknowledging.settled, not answers)
+                found = {**session.take_owed(fetch.places), **found}
             answers.update(unread)
-            session.owe(answers)
+            if request.session_epoch == OPEN_SESSION:
+                session.owed.clear()  # as in Kafka: what it has not looked at is owed nothing
+            else:
+                session.owe(answers)
         finally:
             self._waiting.discard(fetch)
             session.fetches.discard(fetch)
             self._stopped()
         if (request.group, request.member_id) not in self._sessions:  # it has ended meanwhile
-            self._releasing.release((request.group, request.member_id))
+            self._releasing.release((request.group, request.member_id), session.places)
             raise ShareSessionNotFoundError
-        session.read([place for place, one in Pace().over(found.items()) if one.batches])
+        if request.session_epoch != OPEN_SESSION:  # as in Kafka the first one does not count
+            session.read([place for place, one in Pace().over(found.items()) if one.batches])
         return {**answers, **found}
 
-    def _delivery(self, group: str, place: SharePlace) -> Delivery | Error:
-        """A share partition that members of the group may read, or why they cannot."""
-        topic = self._topics.by_id(place[0])
-        if topic is None:
-            return UnknownTopicIdError
-        partition = self._topics.partition(topic.name, place[1])
-        if partition is None:
-            return UnknownTopicOrPartitionError
-        known = self._deliveries.known(group, partition)
-        if known is None:
-            if group in self._groups.deleting:  # its stored state is being replaced
-                return UnknownTopicOrPartitionError
-            found = self._groups.get(group)
-            reads = isinstance(found, ShareGroup) and found.reads(topic.name)
-            if not reads and not self._states.has(group, topic.topic_id, place[1]):
-                return UnknownError  # as in Kafka, where it has no state that could be read
-        try:
-            return self._deliveries.open(group, partition)
-        except LogError:
-            return KafkaStorageError
+    def _open(self, group: str, places: Collection[SharePlace]) -> None:
+        """Open share partitions, whether or not the fetch that is the first to read them waits for it."""
+        self._places.open_together(group, places)
+        found = self._groups.get(group)
+        if found is None or not found.occupied:  # meanwhile
+            self._retire(group)
 
     # -- tools -----------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ many members wait.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import gevent.event
@@ -23,9 +23,10 @@ from dafka.broker.interface.broker import Error, Fetched, FetchFrom, TopicPartit
 from dafka.broker.interface.records import RecordInterface
 from dafka.broker.interface.share import Acknowledged, SharePlace
 from dafka.broker.records.producer_state import ProducerStates
-from dafka.broker.share import partition as share_partition
+from dafka.broker.share import acknowledgements
+from dafka.broker.share.acknowledgements import BeyondError, RenewalError
 from dafka.broker.share.limits import BATCHES_AT_ONCE
-from dafka.broker.share.partition import BeyondError, LogBatch, RenewalError, SharePartition
+from dafka.broker.share.partition import LogBatch, SharePartition
 from dafka.broker.share.settings import BY_DURATION, EARLIEST, SettingsTable, ShareSettings
 from dafka.broker.share.states import Saved, States, key_of
 from dafka.broker.share.stored import NO_START
@@ -59,13 +60,22 @@ class Delivery:
         self.saved: Saved | None = None
         self.gone = False
         self.opening = gevent.event.AsyncResult()
+        self.looked_at: int | None = None
+        """Where the last fetch of several share partitions found this one."""
         self._deliveries = deliveries
         self._line: dict[Waiter, None] = {}
+        self._holds = 0
+        self._is_written = False
 
     @property
     def key(self) -> TopicPartition:
         """Topic and number of the partition."""
         return self.partition.topic.name, self.partition.number
+
+    @property
+    def place(self) -> SharePlace:
+        """Id of the topic, and number."""
+        return self.partition.topic.topic_id, self.partition.number
 
     @property
     def settings(self) -> ShareSettings:
@@ -135,13 +145,32 @@ class Delivery:
             return UnknownTopicOrPartitionError, ""
         try:
             self.machine.acknowledge(self._deliveries.clock(), member, batches, self.settings.terms)
-        except share_partition.InvalidRecordStateError as error:
+        except acknowledgements.InvalidRecordStateError as error:
             return InvalidRecordStateError, str(error)
         except (BeyondError, RenewalError) as error:
             return InvalidRequestError, str(error)
         self._deliveries.schedule(self)
-        self.offer()
         return None, ""
+
+    def written(self) -> None:
+        """A round is on disk: what it sets free is free, unless a fetch has still to look without it."""
+        self._is_written = True
+        self._set_free()
+
+    def hold(self) -> None:
+        """Set nothing free until :meth:`let_go` was called as often."""
+        self._holds += 1
+
+    def let_go(self) -> None:
+        """The end of a :meth:`hold`."""
+        self._holds -= 1
+        self._set_free()
+
+    def _set_free(self) -> None:
+        if self._is_written and not self._holds and self.machine is not None:
+            self._is_written = False
+            self.machine.written()
+            self.offer()
 
     def release(self, member: str) -> bool:
         """Give back what a member has acquired, of very much a part; whether there was anything."""
@@ -223,14 +252,6 @@ class Deliveries:
         """A share partition that is being read."""
         return self._known.get(group, {}).get(partition)
 
-    def unknown(self, group: str, places: Iterable[SharePlace]) -> Iterator[tuple[str, SharePlace]]:
-        """The group with each of these partitions that is there, and that nobody has opened for it."""
-        for place in Pace().over(places):
-            topic = self._topics.by_id(place[0])
-            partition = None if topic is None else self._topics.partition(topic.name, place[1])
-            if partition is not None and self.known(group, partition) is None:
-                yield group, place
-
     def open(self, group: str, partition: Partition) -> Delivery:
         """A share partition; begins where the group is to begin if nobody has read it yet.
 
@@ -254,7 +275,7 @@ class Deliveries:
         state, keys = self._states.load(group, partition)
         prefix = key_of(group, partition.topic.topic_id, partition.number)
         epoch = 0 if state is None else state.state_epoch
-        saved = Saved(self._states.writer, prefix, keys, epoch, lambda: delivery.machine)
+        saved = Saved(self._states.writer, prefix, keys, epoch, lambda: delivery.machine, delivery.written)
         if state is None or state.start == NO_START:
             machine = SharePartition(self._first_offset(delivery))
             machine.told = None

@@ -13,7 +13,7 @@ from dafka.broker.interface.share import Acquired, SharedRecords, ShareFetchLimi
 from dafka.broker.share import limits
 from dafka.broker.share.delivery import Deliveries, Delivery
 from dafka.broker.share.partition import LogBatch
-from dafka.hub.turns import Pace, in_pieces
+from dafka.hub.turns import Pace
 
 
 class ShareFetch:
@@ -33,13 +33,31 @@ class ShareFetch:
         self._wake = gevent.event.Event()
         self._abandoned = False
 
-    def run(self, opened: Mapping[Delivery, SharePlace], wait: bool) -> dict[SharePlace, SharedRecords]:
-        """Acquire records of these share partitions, in their order; waits if there are none."""
+    def run(
+        self,
+        opened: Mapping[Delivery, SharePlace],
+        opening: Iterable[tuple[Delivery, SharePlace]],
+        settled: Callable[[], Collection[Delivery]],
+        wait: bool,
+    ) -> dict[SharePlace, SharedRecords]:
+        """Acquire records of these share partitions, in their order; waits if there are none.
+
+        As in Kafka those that are still being opened are read only if there is nothing in the others, and up
+        to the first with records; and what was acknowledged with this fetch counts only when it is on disk.
+        ``settled()`` waits for that, and returns the share partitions that it was about.
+        """
         self._places = dict(opened)
         ends = time.monotonic() + (self._wanted.max_wait if wait else 0.0)
         try:
             self._take(list(self._places), ends)
-            while not self._answers and not self._abandoned:
+            for delivery, place in () if self._is_over else opening:
+                self._places[delivery] = place
+                self._take([delivery], ends)
+                if self._is_over:
+                    break
+            if not self._is_over:
+                self._take([one for one in settled() if one in self._places], ends)
+            while not self._is_over:
                 left = ends - time.monotonic()
                 if left <= 0:
                     break
@@ -62,6 +80,15 @@ class ShareFetch:
                 _each(self._offered, lambda delivery: delivery.offer())
         return self._answers
 
+    @property
+    def _is_over(self) -> bool:
+        return bool(self._answers) or self._abandoned
+
+    @property
+    def places(self) -> Collection[SharePlace]:
+        """The partitions that it has looked at."""
+        return self._places.values()
+
     def offered(self, delivery: Delivery) -> None:
         """There is something to take."""
         self._offered[delivery] = None
@@ -74,19 +101,58 @@ class ShareFetch:
 
     def _take(self, deliveries: Collection[Delivery], ends: float) -> None:
         pace = Pace()
+        part = self._most
         left = iter(deliveries)
         try:
+            if self.min_bytes > 1 and len(self._places) > 1 and self._is_enough():
+                deliveries, ends = list(self._places), 0.0
+            if len(deliveries) > 1:
+                in_turn, part = self._in_turn(deliveries)
+                left = iter(in_turn)
             for delivery in pace.over(left, every=1):
                 if self._records >= self._wanted.max_records or (self._bytes >= self._most and self._records):
                     self._offered[delivery] = None  # for the next one
                     return
-                answer = self._take_from(delivery, time.monotonic() >= ends)
+                answer = self._take_from(delivery, time.monotonic() >= ends, part)
                 if answer is not None:
                     self._answers[self._places[delivery]] = answer
         finally:
             self._offered.update(dict.fromkeys(left))
 
-    def _take_from(self, delivery: Delivery, is_last: bool) -> SharedRecords | None:
+    def _is_enough(self) -> bool:
+        """Whether there are as many octets as were asked for, in all share partitions together."""
+        found = 0
+        for delivery in Pace().over(list(self._places), every=1):
+            machine, settings = delivery.machine, delivery.settings
+            begin = None if delivery.gone or machine is None else machine.next_offset(settings.terms)
+            if begin is not None and begin < self._deliveries.end(delivery.partition, settings):
+                _, batches, _ = self._deliveries.read(delivery, begin, self.min_bytes, settings)
+                found += sum(map(len, batches))
+                if found >= self.min_bytes:
+                    return True
+        return False
+
+    def _in_turn(self, deliveries: Collection[Delivery]) -> tuple[list[Delivery], int]:
+        """The order in which something is taken of them, and how many octets of each.
+
+        As in Kafka first come the ones at which a fetch has looked before and left as they were, and all of
+        which something can be acquired have equal parts.
+        """
+        left, others, full = [], [], []
+        for delivery in Pace().over(deliveries):
+            machine, terms = delivery.machine, delivery.settings.terms
+            begin = None if delivery.gone or machine is None else machine.next_offset(terms)
+            if begin is None:
+                full.append(delivery)
+            elif begin == delivery.looked_at:
+                left.append(delivery)
+            else:
+                delivery.looked_at = begin
+                others.append(delivery)
+        in_turn = left + others
+        return in_turn + full, max(self._most // max(len(in_turn), 1), 1)
+
+    def _take_from(self, delivery: Delivery, is_last: bool, part: int) -> SharedRecords | None:
         machine = delivery.machine
         if delivery.gone or machine is None:
             return SharedRecords(UnknownTopicOrPartitionError)
@@ -95,14 +161,17 @@ class ShareFetch:
         acquired: list[Acquired] = []
         enough, before, failed = True, -1, None
         pace = Pace()
-        while self._records < self._wanted.max_records and (self._bytes < self._most or not self._records):
+        most = min(self._most, self._bytes + part)
+        while self._records < self._wanted.max_records and (self._bytes < most or not self._records):
             pace.rest()
             delivery.expire()
             begin = machine.next_offset(settings.terms)
             if begin is None or begin <= before or begin >= self._deliveries.end(partition, settings):
                 break  # records given back meanwhile are for the next fetch: batches are in order
             before = begin
-            failed, read, described = self._deliveries.read(delivery, begin, self._room, settings)
+            failed, read, described = self._deliveries.read(
+                delivery, begin, max(min(limits.READ_BYTES, most - self._bytes), 1), settings
+            )
             if delivery.gone:
                 failed = UnknownTopicOrPartitionError
             elif failed is OffsetOutOfRangeError and machine.trim(partition.log_start):
@@ -110,7 +179,7 @@ class ShareFetch:
                 continue
             if failed is not None:
                 break
-            if self._bytes and sum(map(len, read)) > self._most - self._bytes:
+            if self._bytes and sum(map(len, read)) > most - self._bytes:
                 break  # the log gives one batch at least, whatever its size
             is_part = len(read) >= limits.BATCHES_AT_ONCE
             if not (is_last or is_part) and self._bytes + sum(map(len, read)) < self.min_bytes:
@@ -140,19 +209,6 @@ class ShareFetch:
         delivery.keep()
         delivery.offer(None if enough else self.min_bytes)
         return SharedRecords(None, None, _joined(batches), acquired) if acquired else None
-
-    @property
-    def _room(self) -> int:
-        return max(min(limits.READ_BYTES, self._most - self._bytes), 1)
-
-
-def open_together(
-    unopened: Iterable[tuple[str, SharePlace]], open_one: Callable[[str, SharePlace], object]
-) -> None:
-    """Open share partitions of groups, so that they are written in few rounds and not in one each."""
-    for some in in_pieces(unopened, limits.OPENED_AT_ONCE):
-        if len(some) > 1:
-            gevent.joinall([gevent.spawn(open_one, *one) for one in some])
 
 
 def _each(deliveries: Iterable[Delivery], act: Callable[[Delivery], None]) -> None:

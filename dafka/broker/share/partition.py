@@ -14,7 +14,8 @@ were read together; they say of each that it is a gap. A gap that a read begins 
         |   release, expiry |  |  +--reject, gap--> archived
         +-------------------+  +--release or expiry after the last delivery--> archived
 
-How many records an acquisition takes is in :mod:`dafka.broker.share.acquisition`.
+How many records an acquisition takes is in :mod:`dafka.broker.share.acquisition`. As in Kafka released
+records and the room that others make are there for it when that is on disk (:meth:`SharePartition.written`).
 
 No I/O and no clock: times go in as seconds of any clock. :meth:`SharePartition.expire` is called at
 :attr:`SharePartition.wake_at`.
@@ -32,6 +33,7 @@ from math import inf
 from typing import NamedTuple
 
 from dafka.broker.interface.share import Acknowledged, AcknowledgeType, Acquired
+from dafka.broker.share.acknowledgements import BeyondError, InvalidRecordStateError, RenewalError, by_type
 from dafka.broker.share.acquisition import Acquisition, Terms
 from dafka.broker.share.batches import Batches
 from dafka.broker.share.limits import (
@@ -60,18 +62,6 @@ class LogBatch(NamedTuple):
     deliver: bool = True
 
 
-class InvalidRecordStateError(Exception):
-    """An acknowledgement of records that the member has not acquired, or whose lock has expired."""
-
-
-class BeyondError(Exception):
-    """An acknowledgement of records behind those in flight, while there are any."""
-
-
-class RenewalError(Exception):
-    """Locks of this group cannot be renewed."""
-
-
 class SharePartition:
     """The records of one partition for one share group, from the offset ``start`` on."""
 
@@ -82,6 +72,9 @@ class SharePartition:
         self._batches = Batches()
         self._locks: list[tuple[float, int, int]] = []  # a heap: a run of these offsets was locked until
         self.changed: list[tuple[int, int]] = []  # ranges of offsets to be stored
+        self._released: list[tuple[int, int]] = []  # by members, since take_changes(); _writing: before
+        self._writing: list[tuple[int, int]] = []
+        self._start_writing = self._start_written = start
         self.told: int | None = start
         """The start that tools see, as in Kafka that before the last change by a member; None before one."""
 
@@ -137,8 +130,12 @@ class SharePartition:
         available = self._first_available()
         if available is not None:
             return available
-        full = self._in_flight >= terms.in_flight or len(self._runs) >= RUNS
+        full = self._room(terms) <= 0 or len(self._runs) >= RUNS
         return None if full else self.end
+
+    def _room(self, terms: Terms) -> int:
+        """How many offsets may come into flight. As in Kafka all behind the start on disk are in flight."""
+        return terms.in_flight - (self.end - self._start_written)
 
     def acquire(
         self,
@@ -201,7 +198,7 @@ class SharePartition:
             if taking.is_over:
                 return
         first = max(first, self.end)
-        room = taking.terms.in_flight - self._in_flight
+        room = self._room(taking.terms)
         is_over = taking.is_over or taking.is_slow or taking.has_enough
         if is_over or first > last or room <= 0 or len(self._runs) >= RUNS:
             taking.is_full = taking.is_full or first <= last
@@ -220,7 +217,7 @@ class SharePartition:
     def _known(self, first: int, last: int) -> Iterator[Run]:
         """The available offsets of runs, from ``first`` to ``last``."""
         for run in self._runs.within(first, min(last, self.end - 1)):
-            if run.state is AVAILABLE:
+            if run.is_free:
                 yield Run(max(run.first, first), min(run.last, last), AVAILABLE, run.count)
 
     def _lock(self, first: int, last: int, count: int, taking: Acquisition) -> None:
@@ -255,7 +252,7 @@ class SharePartition:
     def _first_available(self) -> int | None:
         if self._in_flight:
             for run in self._runs.within(max(self._seek, self.start), self.end):
-                if run.state is AVAILABLE:
+                if run.is_free:
                     self._seek = run.first
                     return run.first
         self._seek = self.end
@@ -270,7 +267,7 @@ class SharePartition:
         they were removed from the log. Raises InvalidRecordStateError, BeyondError and RenewalError.
         """
         start = self.start
-        parts = [part for batch in batches if batch.last >= start for part in _by_type(batch, start)]
+        parts = [part for batch in batches if batch.last >= start for part in by_type(batch, start)]
         if not parts:
             return
         if batches[-1].last >= self.end:
@@ -288,7 +285,7 @@ class SharePartition:
             if batch.last >= self.end > self.start:
                 raise BeyondError(f"offset {batch.last} is behind the records in flight")
             if batch.last >= self.start:
-                self._check_acquired(now, member, list(_by_type(batch, self.start)))
+                self._check_acquired(now, member, list(by_type(batch, self.start)))
 
     def _check_acquired(self, now: float, member: str, parts: list[tuple[int, int, int]]) -> None:
         """Raise InvalidRecordStateError unless the member has all of these (first, last, type)."""
@@ -314,12 +311,31 @@ class SharePartition:
             run.until = now + terms.lock
             self._locked(run.until, run.first, run.last)
         elif type_ == _RELEASE:
-            self._take_back_run(run, terms)
+            self._take_back_run(run, terms, run.member)
         else:
             self.told = self.start
             self._in_flight -= len(run)
             run.change(ACKNOWLEDGED if type_ == _ACCEPT else ARCHIVED, run.count)
             self._note(run.first, run.last)
+
+    def take_changes(self) -> list[tuple[int, int]]:
+        """The ranges of offsets that have changed, to be written now, until :meth:`written`."""
+        self._writing += self._released
+        self._start_writing = self.start
+        changes, self.changed, self._released = self.changed, [], []
+        return changes
+
+    def written(self) -> None:
+        """What was taken is on disk."""
+        self._start_written = max(self._start_written, self._start_writing)
+        released, self._writing = self._writing, []
+        for first, last in released:
+            for run in self._runs.within(first, last):
+                if run.state is AVAILABLE:
+                    run.member = ""
+                    self._seek = min(self._seek, run.first)
+        if released:
+            self._runs.join(min(released)[0], max(last for _, last in released))
 
     def release(self, member: str, terms: Terms) -> bool:
         """A member has left: records that it has acquired are available again, of very many some. Returns
@@ -352,10 +368,12 @@ class SharePartition:
         for run in runs:
             self._take_back_run(run, terms)
 
-    def _take_back_run(self, run: Run, terms: Terms) -> None:
+    def _take_back_run(self, run: Run, terms: Terms, released_by: str = "") -> None:
         self.told = self.start
         if run.count < terms.deliveries:
-            run.change(AVAILABLE, run.count)
+            run.change(AVAILABLE, run.count, released_by)
+            if released_by:
+                self._released.append((run.first, run.last))
             self._seek = min(self._seek, run.first)
         else:
             run.change(ARCHIVED, run.count)
@@ -394,6 +412,7 @@ class SharePartition:
             min(run.last, log_start - 1) - run.first + 1 for run in gone if not run.state.is_final
         )
         self._runs.move_start(log_start)
+        self._start_written = max(self._start_written, log_start)
         self.changed.append((log_start, log_start - 1))
         self._advance()
         return True
@@ -423,21 +442,8 @@ class SharePartition:
         self._locks.clear()
         self._count()
         self._advance()
+        self._start_writing = self._start_written = self.start
 
     def _count(self) -> None:
         self._in_flight = sum(len(run) for run in self._runs if not run.state.is_final)
         self._seek = self.start
-
-
-def _by_type(batch: Acknowledged, start: int) -> Iterator[tuple[int, int, int]]:
-    """(first, last, type) of the offsets from ``start`` on that follow each other and have one type."""
-    if len(batch.types) == 1:
-        yield max(batch.first, start), batch.last, batch.types[0]
-        return
-    at, type_ = batch.first, batch.types[0]
-    for offset, other in enumerate(batch.types, batch.first):
-        if other != type_:
-            if offset > start:
-                yield max(at, start), offset - 1, type_
-            at, type_ = offset, other
-    yield max(at, start), batch.last, type_

@@ -35,7 +35,8 @@ class RecordState(IntEnum):
 class Run:
     """The offsets ``first`` to ``last``, their state, and how often they were delivered.
 
-    ``member`` has acquired them until the time ``until``.
+    ``member`` has acquired them until the time ``until``. Those that it has released are available, but still
+    its own until that is on disk.
     """
 
     __slots__ = ("count", "first", "last", "member", "state", "until")
@@ -55,6 +56,11 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({self.first}-{self.last} {self.state.name} {self.count} {self.member!r})"
+
+    @property
+    def is_free(self) -> bool:
+        """Whether anybody may acquire them."""
+        return self.state is RecordState.AVAILABLE and not self.member
 
     def is_like(self, other: Run) -> bool:
         """Whether the two can be one run, if one follows the other."""

@@ -115,7 +115,7 @@ class Saved:
     """Writes the changes of one share partition, one round at a time. Hub side.
 
     ``machine()`` is its state now, None before anybody has read it; ``keys`` are those of its rows. ``epoch``
-    is the state epoch: alterations of offsets raise it.
+    is the state epoch: alterations of offsets raise it. ``told()`` is called after each round.
     """
 
     def __init__(
@@ -125,8 +125,10 @@ class Saved:
         keys: list[str],
         epoch: int,
         machine: Callable[[], SharePartition | None],
+        told: Callable[[], object] = lambda: None,
     ) -> None:
         self._writer = writer
+        self._told = told
         self._prefix = prefix
         self._keys = keys
         self.epoch = epoch
@@ -199,6 +201,7 @@ class Saved:
             for outcome in waiting:
                 outcome.set(error)
             machine = self._machine()
+            self._told()
             if self._waiting or (
                 not self._closed and error is None and machine is not None and machine.changed
             ):
@@ -210,7 +213,7 @@ class Saved:
         machine = self._machine()
         ranges: list[tuple[int, int]] = []
         if machine is not None:
-            ranges, machine.changed = machine.changed, []
+            ranges = machine.take_changes()
         if machine is None or self._whole or machine.size <= ROW_RUNS or len(self._keys) >= DELTAS:
             self._whole = False
             first, *rest = self._keys or [self._new_key()]

@@ -23,15 +23,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # for a run as a program
 
 import histories  # noqa: E402 - needs the path
 
+from dafka.broker.interface.share import Acknowledged, AcknowledgeType  # noqa: E402
 from dafka.broker.share import stored  # noqa: E402
+from dafka.broker.share.acknowledgements import InvalidRecordStateError  # noqa: E402
 from dafka.broker.share.acquisition import Terms  # noqa: E402
-from dafka.broker.share.partition import (  # noqa: E402
-    Acknowledged,
-    AcknowledgeType,
-    InvalidRecordStateError,
-    LogBatch,
-    SharePartition,
-)
+from dafka.broker.share.partition import LogBatch, SharePartition  # noqa: E402
 from dafka.broker.share.runs import RecordState  # noqa: E402
 
 AVAILABLE, ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
@@ -46,7 +42,7 @@ class Model:
     def __init__(self) -> None:
         self.state = AVAILABLE
         self.count = 0
-        self.member = ""
+        self.member = ""  # which has acquired it, or released it and waits until that is on disk
         self.until = 0.0
 
 
@@ -69,6 +65,10 @@ class World:
         self.partition = machine(self.start)
         self.model: dict[int, Model] = {}
         self.end = self.start
+        self.written = self.start  # the start on disk
+        self.writing: tuple[int, list[int]] | None = (
+            None  # a round: its start, and the released offsets in it
+        )
         self.members = [f"m{number}" for number in range(pick.randrange(1, 6))]
         self.rows: list[bytes] = [stored.snapshot(0, self.partition)]
         self.delivered: dict[int, int] = {}
@@ -96,6 +96,7 @@ class World:
         for offset in [offset for offset in self.model if offset < self.log_start]:
             del self.model[offset]
         self.start, self.end = max(self.start, self.log_start), max(self.end, self.log_start)
+        self.written = max(self.written, self.log_start)
         self._advance()
 
     def deliverable(self) -> Iterator[int]:
@@ -127,7 +128,7 @@ class World:
             batch_size=self.random.choice((1, 5, 500)),
         )
         self._learn(read_from, batches, acquired)
-        before = sum(1 for o, one in self.model.items() if o < end and not one.state.is_final)
+        before = max(end, read_from) - self.written  # as in Kafka all that are not known to be done with
         records_there = {*self.deliverable(), *self._gaps(read_from, batches)}
         offsets = [offset for first, last, _ in acquired for offset in range(first, last + 1)]
         assert offsets == sorted(set(offsets))
@@ -139,6 +140,7 @@ class World:
                 assert offset not in self.finished, f"{offset} was finished"
                 one = self.model[offset]
                 assert one.state is AVAILABLE, f"{offset} is {one.state.name} and was acquired again"
+                assert not one.member, f"{offset} was acquired again before its release was on disk"
                 new += offset >= end
                 one.state, one.member, one.until = ACQUIRED, member, self.now + self.terms.lock
                 one.count += 1
@@ -148,6 +150,8 @@ class World:
         assert not strict or before + new <= max(self.terms.in_flight, before), "too many are in flight"
         assert not new or before < self.terms.in_flight, "there was no room"
         self._advance()
+        if self.calm:
+            self.store()
 
     def _gaps(self, read_from: int, batches: list[LogBatch]) -> Iterator[int]:
         """The offsets without records between batches that are read together."""
@@ -210,6 +214,7 @@ class World:
                     one.until = self.now + self.terms.lock
                 elif type_ == AcknowledgeType.RELEASE:
                     self._give_back(one)
+                    one.member = member if one.state is AVAILABLE else ""
                 else:
                     one.state = ACKNOWLEDGED if type_ == AcknowledgeType.ACCEPT else ARCHIVED
                     one.member = ""
@@ -272,15 +277,32 @@ class World:
     # -- storing ---------------------------------------------------------------------------------------
 
     def store(self) -> None:
-        """A round has been committed: its acknowledgements are final."""
+        """A round is committed: its acknowledgements are final; what it sets free is free then, or later."""
         partition = self.partition
-        ranges, partition.changed = partition.changed, []
+        self.finish_round()
+        ranges = partition.take_changes()
+        released = [o for o, one in self.model.items() if one.state is AVAILABLE and one.member]
+        self.writing = partition.start, released
         if len(self.rows) > 6:
             self.rows = [stored.snapshot(0, partition)]
         else:
             self.rows.append(stored.change(0, partition, ranges))
         assert all(map(stored.is_stored, self.rows))
         self.finished.update(o for o, one in self.model.items() if one.state.is_final)
+        if self.random.random() < 0.7 or self.calm:
+            self.finish_round()
+
+    def finish_round(self) -> None:
+        """What was committed is known to be."""
+        if self.writing is None:
+            return
+        start, released = self.writing
+        self.writing = None
+        self.partition.written()
+        self.written = max(self.written, start)
+        for offset in released:
+            if offset in self.model:
+                self.model[offset].member = ""
 
     def restart(self) -> None:
         found = stored.restored(self.rows)
@@ -291,6 +313,7 @@ class World:
         partition.truncate(self.log_end)
         self.partition = partition
         self.start, self.end = partition.start, partition.end
+        self.written, self.writing = self.start, None
         self.model = {}
         for run in partition.runs:
             assert run.state is not ACQUIRED
@@ -305,7 +328,7 @@ class World:
 
     def run(self) -> None:
         actions = [self.grow, self.acquire, self.acquire, self.acquire, self.acknowledge, self.acknowledge]
-        actions += [self.acknowledge_others, self.leave, self.wait, self.wait]
+        actions += [self.acknowledge_others, self.leave, self.wait, self.wait, self.finish_round]
         for _ in range(STEPS):
             if self.random.random() < 0.01:
                 self.trim()
@@ -329,6 +352,7 @@ class World:
             self._expire()
             self.partition.expire(self.now, self.terms)
             self._advance()
+            self.store()
             self.check()
         assert self.start >= self.log_end, f"records from {self.start} on were never finished"
 
@@ -346,7 +370,8 @@ class World:
                 assert run.state is not ACQUIRED or run.until == one.until
         assert at == partition.end
         assert partition.in_flight == sum(1 for one in self.model.values() if not one.state.is_final)
-        first = next((o for o in sorted(self.model) if self.model[o].state is AVAILABLE), None)
+        free = (o for o, one in self.model.items() if one.state is AVAILABLE and not one.member)
+        first = min(free, default=None)
         assert first is None or partition.next_offset(self.terms) == first
 
 

@@ -29,6 +29,8 @@ def take(partition: SharePartition, records: int = 500, **options: object) -> li
 
 def say(partition: SharePartition, first: int, last: int, type_: int) -> None:
     partition.acknowledge(0.0, "m", [Acknowledged(first, last, [type_])], TERMS)
+    partition.take_changes()
+    partition.written()
 
 
 def together(partition: SharePartition, firsts: list[int]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,7 +15,13 @@ from broker.share.member import ACCEPT, REJECT, RELEASE, Member, acquired, error
 from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
 from dafka.broker.interface.broker import TopicSpec
-from dafka.broker.interface.share import NO_START, Acknowledged, ShareRequest
+from dafka.broker.interface.share import (
+    NO_START,
+    Acknowledged,
+    ShareFetched,
+    ShareFetchLimits,
+    ShareRequest,
+)
 from dafka.broker.remote.remote import Remote
 from dafka.broker.share.limits import ACKNOWLEDGED_AT_ONCE, MEMBER_ID_LENGTH
 from dafka.hub.hub import get_hub
@@ -65,11 +72,142 @@ def test_a_member_acquires_acknowledges_and_gets_the_next_records(call):
     produce(call, b"d")
     answer = member.fetch((0, 0, ACCEPT), (1, 1, RELEASE), (2, 2, REJECT))
     assert errors(answer) == [None]
-    assert sorted(acquired(answer)) == [(1, 1, 2), (3, 3, 1)]
+    assert acquired(answer) == [(3, 3, 1)]
+    assert acquired(member.fetch()) == [(1, 1, 2)]
     assert errors(member.acknowledge((1, 1, ACCEPT), (3, 3, ACCEPT))) == [None]
     offsets = call("share_offsets", GROUP)
     (offset,) = offsets.partitions.values()
     assert (offset.start, offset.lag, offset.error) == (1, 0, None)  # as it was before the last one
+
+
+def test_released_records_are_for_the_next_fetch_if_there_are_others(call):
+    """As in Kafka, where they are available when that is written."""
+    member = joined(call)
+    for _ in range(4):
+        produce(call, b"a")
+    assert acquired(member.fetch(records=2)) == [(0, 1, 1)]
+    assert acquired(member.fetch((0, 1, RELEASE), records=1)) == [(2, 2, 1)]
+    assert acquired(member.fetch()) == [(0, 1, 2), (3, 3, 1)]
+    assert acquired(member.fetch((0, 0, RELEASE), (3, 3, RELEASE))) == [(0, 0, 3), (3, 3, 2)]  # no others
+
+
+def test_room_that_an_acknowledgement_makes_is_for_the_next_fetch(call):
+    member = joined(call)
+    configure(call, share_partition_max_record_locks="2")
+    for _ in range(4):
+        produce(call, b"a")
+    assert acquired(member.fetch(records=1)) == [(0, 0, 1)]
+    assert acquired(member.fetch((0, 0, ACCEPT))) == [(1, 1, 1)]
+    assert acquired(member.fetch()) == [(2, 2, 1)]
+    assert acquired(member.fetch((2, 2, ACCEPT))) == []  # 1 and 2 are still in flight
+    assert acquired(member.fetch((1, 1, ACCEPT))) == [(3, 3, 1)]
+
+
+def test_a_fetch_with_acknowledgements_waits_for_records_as_any(call):
+    member = joined(call)
+    produce(call, b"a")
+    assert acquired(member.fetch()) == [(0, 0, 1)]
+    found: list[Any] = []
+    fetch = functools.partial(member.fetch, (0, 0, ACCEPT), max_wait=60.0)
+    waiting = threading.Thread(target=lambda: found.append(fetch()))
+    waiting.start()
+    produce(call, b"b")
+    waiting.join(60)
+    assert acquired(found[0]) == [(1, 1, 1)] and errors(found[0]) == [None]
+
+
+def numbers(answer: ShareFetched) -> dict[int, list[tuple[int, int, int]]]:
+    """What was acquired of each partition that was answered."""
+    assert answer.error is None, answer
+    return {number: list(map(tuple, one.acquired)) for (_, number), one in answer.partitions.items()}
+
+
+def test_the_first_fetch_of_a_group_has_the_first_partition_with_records(call):
+    """As in Kafka, where the states of the others are read meanwhile."""
+    member = joined(call, partitions=5)
+    for number in (1, 3, 4):
+        produce(call, b"a", number=number)
+    assert numbers(member.fetch()) == {0: [], 1: [(0, 0, 1)]}
+    assert numbers(member.fetch(max_wait=60.0)) == {3: [(0, 0, 1)], 4: [(0, 0, 1)]}
+    assert numbers(member.fetch()) == {}
+    other = Member(call, GROUP, "jobs")
+    other.heartbeat()
+    other.places = member.places
+    for number in range(5):
+        produce(call, b"b", number=number)
+    assert sorted(numbers(other.fetch())) == [0, 1, 2, 3, 4]  # their states are known
+
+
+def test_partitions_that_a_session_adds_are_answered_when_their_states_are_known(call):
+    member = joined(call, partitions=4)
+    produce(call, b"a")
+    every, member.places = member.places, member.places[:1]
+    assert numbers(member.fetch()) == {0: [(0, 0, 1)]}
+    limits = ShareFetchLimits(0.0, 1, 1 << 20, 500, 500, False)
+    produce(call, b"a", number=2)
+    answer = call("share_fetch", member.request((), None, False), every[1:], [], limits, None)
+    assert numbers(answer) == {1: [], 2: [(0, 0, 1)]}
+    assert numbers(member.fetch(epoch=2)) == {3: []}
+
+
+def test_a_partition_whose_state_is_not_known_is_opened_though_there_are_records_in_others(call):
+    member = joined(call, partitions=2)
+    for number in (0, 0, 0, 1):
+        produce(call, b"a", number=number)
+    every, member.places = member.places, member.places[:1]
+    assert numbers(member.fetch(records=1)) == {0: [(0, 0, 1)]}
+    limits = ShareFetchLimits(0.0, 1, 1 << 20, 1, 500, False)
+    added = call("share_fetch", member.request((), None, False), every[1:], [], limits, None)
+    assert numbers(added) == {0: [(1, 1, 1)]}
+    assert numbers(member.fetch(epoch=2)) == {0: [(2, 2, 1)], 1: [(0, 0, 1)]}
+
+
+def test_partitions_have_equal_parts_of_the_octets(call):
+    member = joined(call, partitions=2)
+    for _ in range(8):
+        for number in range(2):
+            produce(call, b"x" * 900, number=number)
+    assert numbers(member.fetch(max_bytes=4000)) == {0: [(0, 3, 1)]}
+    assert numbers(member.fetch(max_bytes=4000)) == {0: [(4, 5, 1)], 1: [(0, 1, 1)]}
+
+
+def test_partitions_that_were_looked_at_and_left_are_the_next(call):
+    member = joined(call, partitions=3)
+    for number in range(3):
+        for _ in range(10):
+            produce(call, b"a", number=number)
+    fetched = [numbers(member.fetch(records=4)) for _ in range(4)]
+    assert fetched == [{0: [(0, 3, 1)]}, {1: [(0, 3, 1)]}, {0: [(4, 7, 1)]}, {2: [(0, 3, 1)]}]
+
+
+def test_a_fetch_of_many_octets_is_answered_when_all_partitions_together_have_them(call):
+    member = joined(call, partitions=2)
+    member.fetch()
+    found: list[Any] = []
+    limits = ShareFetchLimits(60.0, 1500, 1 << 20, 500, 500, False)
+    request = member.request((), None, False)
+    waiting = threading.Thread(
+        target=lambda: found.append(call("share_fetch", request, [], [], limits, None))
+    )
+    waiting.start()
+    for number in range(2):
+        produce(call, b"x" * 1000, number=number)
+    waiting.join(30)
+    assert numbers(found[0]) == {0: [(0, 0, 1)], 1: [(0, 0, 1)]}
+
+
+def test_the_end_of_a_session_gives_back_what_is_in_it_and_nothing_else(call):
+    """As in Kafka: what a member holds of other partitions waits for its lock to expire."""
+    member = joined(call, partitions=2)
+    for number in range(2):
+        produce(call, b"a", number=number)
+    every = member.places
+    for place in every:
+        member.places, member.session = [place], 0
+        assert len(acquired(member.fetch())) == 1
+    assert member.fetch(epoch=-1).error is None
+    member.places, member.session = every, 0
+    assert numbers(member.fetch()) == {0: [], 1: [(0, 0, 2)]}
 
 
 def test_two_members_share_a_partition_and_the_end_of_a_session_gives_its_records_back(call):

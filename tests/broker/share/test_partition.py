@@ -8,19 +8,13 @@ from typing import Any
 import pytest
 from broker.share import share_histories
 
-from dafka.broker.share import acquisition
+from dafka.broker.interface.share import Acknowledged, AcknowledgeType, Acquired
+from dafka.broker.share import acquisition, stored
 from dafka.broker.share import partition as partition_module
+from dafka.broker.share.acknowledgements import BeyondError, InvalidRecordStateError, RenewalError
 from dafka.broker.share.acquisition import Terms
-from dafka.broker.share.partition import (
-    Acknowledged,
-    AcknowledgeType,
-    Acquired,
-    BeyondError,
-    InvalidRecordStateError,
-    LogBatch,
-    RenewalError,
-    SharePartition,
-)
+from dafka.broker.share.partition import LogBatch, SharePartition
+from dafka.broker.share.runs import RecordState
 
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 RENEW, GAP = AcknowledgeType.RENEW, AcknowledgeType.GAP
@@ -49,6 +43,13 @@ def say(partition: SharePartition, first: int, last: int, *types: int, **options
     now, member = options.get("now", 0.0), options.get("member", "a")
     terms = options.get("terms", TERMS)
     partition.acknowledge(now, member, [Acknowledged(first, last, types)], terms)  # type: ignore[arg-type]
+    write(partition)
+
+
+def write(partition: SharePartition) -> None:
+    """What has changed is on disk."""
+    partition.take_changes()
+    partition.written()
 
 
 def test_members_get_different_records() -> None:
@@ -199,9 +200,37 @@ def test_nothing_more_is_acquired_when_as_many_records_are_in_flight_as_may_be()
     assert partition.in_flight == 20  # a batch is not torn
     assert partition.next_offset(terms) is None
     say(partition, 3, 9, ACCEPT)
+    assert partition.next_offset(terms) is None  # as in Kafka those behind the start count, whatever they are
+    say(partition, 0, 2, ACCEPT)
     assert partition.next_offset(terms) == 20
     partition = SharePartition(0)
     assert take(partition, records=50, strict=True, terms=terms) == [Acquired(0, 14, 1)]
+
+
+def test_an_acknowledgement_sets_something_free_when_it_is_on_disk() -> None:
+    partition, terms = SharePartition(0), TERMS._replace(in_flight=30)
+    take(partition, records=20, terms=terms)
+    partition.acknowledge(0.0, "a", [Acknowledged(0, 9, [ACCEPT]), Acknowledged(10, 19, [RELEASE])], terms)
+    assert partition.start == 10
+    assert take(partition, "b", records=100, terms=terms) == [Acquired(20, 29, 1)]
+    assert take(partition, "b", records=100, terms=terms) == []
+    partition.take_changes()
+    partition.acknowledge(0.0, "b", [Acknowledged(25, 29, [RELEASE])], terms)  # for the next round
+    partition.written()
+    assert take(partition, "b", records=100, terms=terms) == [Acquired(10, 19, 2), Acquired(30, 39, 1)]
+    write(partition)
+    assert take(partition, "b", records=100, terms=terms) == [Acquired(25, 29, 2)]
+
+
+def test_a_release_that_is_being_written_is_no_longer_the_members() -> None:
+    partition = SharePartition(0)
+    take(partition)
+    partition.acknowledge(0.0, "a", [Acknowledged(0, 9, [RELEASE])], TERMS)
+    with pytest.raises(InvalidRecordStateError):
+        say(partition, 0, 9, ACCEPT)
+    assert not partition.is_held and not partition.release("a", TERMS)
+    restored = stored.restored([stored.snapshot(0, partition)])
+    assert restored is not None and restored.runs == [(0, 9, RecordState.AVAILABLE, 1)]
 
 
 def test_aborted_records_and_the_gap_that_a_read_begins_with_are_passed_over() -> None:

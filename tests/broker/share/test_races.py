@@ -10,8 +10,8 @@ from typing import Any
 import gevent
 import kafka.errors as errors_
 import pytest
-from broker.clients import Client
-from broker.share.member import ACCEPT, Member, acquired, errors
+from broker.clients import Client, batch
+from broker.share.member import ACCEPT, RELEASE, Member, acquired, errors
 from timing import until
 
 from dafka import Broker
@@ -139,7 +139,8 @@ def test_a_fetch_that_is_ended_while_it_leaves_the_lines_leaves_all_and_offers_a
         fetch = ShareFetch(Any, "m", ShareFetchLimits(0.0, 1, 2**20, 500, 500, True))  # type: ignore[arg-type]
         for line in lines:
             fetch.offered(line)
-        green = gevent.spawn(fetch.run, {line: (uuid.UUID(int=0), 0) for line in lines}, False)
+        opened = {line: (uuid.UUID(int=0), 0) for line in lines}
+        green = gevent.spawn(fetch.run, opened, (), tuple, False)
         green.join()
         return green.value
 
@@ -234,3 +235,22 @@ def test_a_session_keeps_nothing_of_partitions_that_a_later_request_forgets(
     (session,) = sessions._sessions.values()
     assert not session.places
     assert not session.owed
+
+
+def test_a_fetch_looks_first_without_what_it_sets_free_however_late_it_looks(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member = joined(client)
+    for _ in range(3):
+        client.call("produce", {("jobs", 0): [batch(b"a")]})
+    assert acquired(member.fetch(records=2)) == [(0, 1, 1)]
+    run = ShareFetch.run
+
+    def late(fetch: ShareFetch, *arguments: Any) -> Any:
+        (delivery,) = client.core._share_calls._deliveries.of_group(GROUP)
+        delivery.saved.idle()
+        return run(fetch, *arguments)
+
+    monkeypatch.setattr(ShareFetch, "run", late)
+    assert acquired(member.fetch((0, 1, RELEASE))) == [(2, 2, 1)]
+    assert acquired(member.fetch()) == [(0, 1, 2)]

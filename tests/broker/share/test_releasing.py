@@ -11,6 +11,7 @@ from dafka.broker.share.releasing import Releasing
 from dafka.hub.turns import next_turn
 
 KEY = ("group", "member")
+PLACES: Any = ("a", "b")
 
 
 class Spawning:
@@ -25,7 +26,7 @@ class Slow:
 
     def __init__(self, said: list[str], name: str) -> None:
         self.said = said
-        self.name = name
+        self.name = self.place = name
 
     def release(self, member: str) -> bool:
         next_turn()
@@ -49,24 +50,28 @@ def test_a_session_begins_when_all_was_given_back_that_the_one_before_it_had() -
     known = Known()
     releasing = Releasing(Spawning(), known)  # type: ignore[arg-type]
     releasing.wait(KEY)  # there is nothing to wait for
-    known.deliveries = [Slow(said, "a"), Slow(said, "b")]
-    releasing.begin(KEY)
-    releasing.begin(KEY)  # of another session, which may have acquired something the first has gone past
+    known.deliveries = [Slow(said, "a"), Slow(said, "b"), Slow(said, "of no session")]
+    releasing.begin(KEY, PLACES)
+    releasing.begin(
+        KEY, PLACES
+    )  # of another session, which may have acquired something the first has gone past
     releasing.wait(KEY)
     assert said == ["a of member", "b of member"] * 2
-    releasing.release(KEY)
+    releasing.release(KEY, PLACES)
     assert len(said) == 6
 
 
 def test_an_error_holds_up_nobody(capsys: pytest.CaptureFixture[str]) -> None:
     class Failing:
+        place = "a"
+
         def release(self, member: str) -> bool:
             raise ValueError("broken")
 
     known = Known()
     known.deliveries = [Failing()]
     releasing = Releasing(Spawning(), known)  # type: ignore[arg-type]
-    releasing.release(KEY)
+    releasing.release(KEY, PLACES)
     known.deliveries = []
-    releasing.release(KEY)
+    releasing.release(KEY, PLACES)
     assert "broken" in capsys.readouterr().err
