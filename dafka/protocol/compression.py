@@ -188,7 +188,7 @@ def _unlz4(body: bytes, step: int) -> Iterator[bytes]:
 
 def _unzstd(body: bytes, step: int) -> Iterator[bytes]:
     library = _library("zstd")
-    if 0 <= library.frame_content_size(body) <= step:
+    if 0 < library.frame_content_size(body) <= step:  # of an empty one the library does not look behind it
         whole = _zstd_frame(library, body)
         if whole is not None:
             yield whole

@@ -299,6 +299,8 @@ def test_streams_may_follow_each_other(codec: str) -> None:
     assert examine(sealed(first + second, 52, codec)).keyless
     assert cause(sealed(first + second[:-1], 52, codec)) in ("compression", "records")
     assert decompress(codec, first + second).endswith(plain(51))
+    for streams in (compress(codec, b"") + first, first + compress(codec, b"")):
+        assert examine(sealed(streams, 50, codec)).keyless
 
 
 @pytest.mark.parametrize("codec", INSTALLED)
