@@ -109,7 +109,7 @@ class Mesh:
 
     def store(self, kind: str) -> Node:
         """A store; one of ours is running, which takes a while on a busy machine. C nodes are at once."""
-        store = self.start(kind, "dafka_stored", "store", "storedb", "--verbose")
+        store = self.start(kind, "dafka_stored --verbose", "store", "storedb", "--verbose")
         if kind == OURS:
             until(partial(_says, store, "store: "), "the store runs")
         return store
@@ -149,7 +149,9 @@ def test_every_mix_delivers_everything_once_and_in_order(
     _wait_for(consuming, 1, "the first record arrives")
     if store == OURS:
         until(partial(_says, storing, "connected to the peer", 2), "the store hears consumer and producer")
-    time.sleep(CONNECTED_SECONDS)  # nothing tells when a C store is connected to a producer, or ours for all
+        time.sleep(CONNECTED_SECONDS)  # nothing tells when it is subscribed everywhere
+    else:
+        until(partial(_says, storing, "Acked"), "the store has the first record")
 
     producing.say(_lines(1, COUNT // 3))
     _wait_for(consuming, COUNT // 3, "a third arrives")
