@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from dafka.hub.limits import PACE_ITEMS, PACE_SECONDS
+from dafka.hub import limits as hub_limits
 from dafka.mesh import limits
 from dafka.mesh.node import Node
 from dafka.protocol.commands import Command
@@ -52,12 +52,12 @@ class LocalQueue:
     def take(self) -> Iterator[tuple[Node | None, Item]]:
         """The items that are queued now, up to one round, and as many as there is time for."""
         items = self._items
-        ends = time.monotonic() + PACE_SECONDS
+        ends = time.monotonic() + hub_limits.PACE_SECONDS
         for taken in range(1, min(len(items), limits.ROUND_MESSAGES) + 1):
             origin, item, size = items.popleft()
             self.octets -= size
             yield origin, item
-            if not taken % PACE_ITEMS and time.monotonic() >= ends:
+            if not taken % hub_limits.PACE_ITEMS and time.monotonic() >= ends:
                 break
         if not self.congested:
             self._tell_waiting()

@@ -29,7 +29,7 @@ from dafka.hub.hub import get_hub
 from dafka.hub.turns import TurnGauge, next_turn
 
 SMALL = "small"
-SLOW = 300.0  # seconds that an attack may take altogether
+SLOW = 1200.0  # seconds that an attack may take altogether: it only ends what hangs
 TURN = 0.020  # seconds: no turn is to be longer
 
 

@@ -29,11 +29,18 @@ FEW = 3  # items of the requests that have everything imported and compiled
 class Everything:
     """A broker with a topic of ``count`` partitions and ``topics`` others, and all that it can be asked.
 
-    ``wanted``: requests, by their names; ``newest``: in their newest versions, or in the oldest.
+    ``wanted``: requests, by their names; ``newest``: in their newest versions, or in the oldest;
+    ``warmed_up``: they have been answered in this process.
     """
 
     def __init__(
-        self, broker: Broker, count: int, topics: int, wanted: Callable[[str], bool], newest: bool
+        self,
+        broker: Broker,
+        count: int,
+        topics: int,
+        wanted: Callable[[str], bool],
+        newest: bool,
+        warmed_up: bool = False,
     ) -> None:
         self.scene = Scene(broker, count, count, TOPIC)
         self.scene.ask(topic_of(SMALL, 1), 5)
@@ -46,7 +53,7 @@ class Everything:
         hub.run(core.create_topics, dict.fromkeys(names, TopicSpec(1)))
         found = hub.run(core.metadata, [TOPIC, *names]).topics
         self._ids: list[UUID] = [found[name].topic_id for name in (TOPIC, *names)]
-        for wide in self.requests(FEW):
+        for wide in () if warmed_up else self.requests(FEW):
             sending_anything(self.scene, wide.frame)()
 
     def requests(self, count: int = 0) -> Iterator[Wide]:
@@ -69,8 +76,12 @@ class Everything:
 
 @contextmanager
 def everything(
-    count: int, topics: int, wanted: Callable[[str], bool] = lambda _: True, newest: bool = True
+    count: int,
+    topics: int,
+    wanted: Callable[[str], bool] = lambda _: True,
+    newest: bool = True,
+    warmed_up: bool = False,
 ) -> Iterator[Everything]:
     """With a broker in a temporary folder."""
     with Broker(listen="127.0.0.1:0") as broker:
-        yield Everything(broker, count, topics, wanted, newest)
+        yield Everything(broker, count, topics, wanted, newest, warmed_up)

@@ -7,6 +7,7 @@ topics, if there are so many, are those that a scene has made; partitions are nu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -43,22 +44,20 @@ def wide_requests(
     ``ids`` are those of the topics with ``topic-0``, ``topic-1``, ... as their names. With ``newest`` the
     newest version of each API is used, otherwise its oldest one. ``wanted``: by the names of requests.
     """
-    for number, sample in enumerate(samples(topic, ids[0])):
+    for sample in samples(topic, ids[0]):
         api = BY_KEY[sample.API_KEY]
         version = api.last if newest else max(api.first, sample.min_version)
         for path in _paths(sample._struct, version):
             name = f"{api.name}.{'.'.join(path)}"
             if wanted(name):
-                yield Wide(name, _frame(topic, ids, number, path, version, count))
+                yield Wide(name, _frame(sample, ids, path, version, count))
 
 
-def _frame(
-    topic: str, ids: Sequence[UUID], number: int, path: tuple[str, ...], version: int, count: int
-) -> bytes:
-    """The sample of this number with as many items in the list at ``path``."""
+def _frame(like: Any, ids: Sequence[UUID], path: tuple[str, ...], version: int, count: int) -> bytes:
+    """A request like this one with as many items in the list at ``path``."""
     most = count
     while True:
-        sample = samples(topic, ids[0])[number]
+        sample = deepcopy(like)
         _widen(sample._struct, sample, path, version, _Items(ids, most))
         if hasattr(sample, "validate_only"):
             sample.validate_only = False
