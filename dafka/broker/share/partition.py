@@ -330,12 +330,11 @@ class SharePartition:
         self._start_written = max(self._start_written, self._start_writing)
         released, self._writing = self._writing, []
         for first, last in released:
-            for run in self._runs.within(first, last):
+            for run in self._runs.cut(first, last):  # some beside them may have been released since
                 if run.state is AVAILABLE:
                     run.member = ""
                     self._seek = min(self._seek, run.first)
-        if released:
-            self._runs.join(min(released)[0], max(last for _, last in released))
+            self._runs.join(first, last)
 
     def release(self, member: str, terms: Terms) -> bool:
         """A member has left: records that it has acquired are available again, of very many some. Returns

@@ -222,6 +222,16 @@ def test_an_acknowledgement_sets_something_free_when_it_is_on_disk() -> None:
     assert take(partition, "b", records=100, terms=terms) == [Acquired(25, 29, 2)]
 
 
+def test_a_release_beside_one_that_is_on_disk_is_not_yet() -> None:
+    partition = SharePartition(0)
+    take(partition)
+    partition.acknowledge(0.0, "a", [Acknowledged(0, 4, [RELEASE])], TERMS)
+    partition.take_changes()
+    partition.acknowledge(0.0, "a", [Acknowledged(5, 9, [RELEASE])], TERMS)
+    partition.written()
+    assert take(partition, "b", log=TENS[:1]) == [Acquired(0, 4, 2)]
+
+
 def test_a_release_that_is_being_written_is_no_longer_the_members() -> None:
     partition = SharePartition(0)
     take(partition)
