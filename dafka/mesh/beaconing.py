@@ -134,21 +134,12 @@ class Beaconing:
     def reached(self, target: str) -> None:
         """There is a connection to a peer."""
         self._links.reached(target)
-        for endpoint in self._endpoints(target):
-            self._role.reached(endpoint)
-
-    def expected(self, target: str, since: float) -> bool:
-        """Whether a peer that was lost at the time ``since`` is to be connected to again."""
-        now = time.monotonic()
-        return any(self._role.expected(now, endpoint, since) for endpoint in self._endpoints(target))
-
-    def _endpoints(self, target: str) -> list[bytes]:
-        """Those that this address is connected to for."""
         endpoint = target.encode()
         if endpoint in self.peers:
-            return [endpoint]
-        # Its beacon has a host name.
-        return [name for name, known in self.peers.items() if known == target]
+            self._role.reached(endpoint)
+        else:  # its beacon has a host name
+            for name in [name for name, known in self.peers.items() if known == target]:
+                self._role.reached(name)
 
     def close(self) -> None:
         """Stop beaconing; connections stay until their socket is closed."""

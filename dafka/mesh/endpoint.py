@@ -329,10 +329,6 @@ class Endpoint:
         """There is a connection to a peer."""
         self._beaconing.reached(peer)
 
-    def expected(self, peer: str, since: float) -> bool:
-        """Whether a peer that was lost at the time ``since`` is to be connected to again."""
-        return self._beaconing.expected(peer, since)
-
     def refused(self, cause: str) -> None:
         """Something was discarded."""
         self.discarded.add(cause)

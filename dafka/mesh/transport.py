@@ -35,9 +35,6 @@ class Sink(Protocol):
     def reached(self, peer: str) -> None:
         """``subscriber`` has a connection to this peer, maybe not for the first time."""
 
-    def expected(self, peer: str, since: float) -> bool:
-        """Whether a peer that was lost at the time ``since`` is to be connected to again."""
-
     def refused(self, cause: str) -> None:
         """Something was discarded."""
 

@@ -8,7 +8,6 @@ come in its order, and records of several peers wait for room side by side.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
@@ -37,7 +36,6 @@ class ZmtpLane:
         bounds: Bounds,
         mechanism: MakeMechanism | None = None,
         speakers: Speakers | None = None,
-        expected: Callable[[str, float], bool] | None = None,
     ) -> None:
         self._note = note
         self._deliver = deliver
@@ -53,7 +51,6 @@ class ZmtpLane:
             make_taker=lambda: Stretches(reader),
             bounds=bounds,
             mechanism=mechanism,
-            expected=expected,
         )
         for peer in peers:
             self._subscriber.connect(peer)

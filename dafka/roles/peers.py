@@ -17,10 +17,6 @@ Anybody may send beacons of nodes that there are not. Connecting to each of them
 more than what the others need. So few endpoints are tried at a time at which nobody has answered yet, and
 those that have been tried for a while make room. A peer that was reached and let go, because its beacons were
 lost among too many others, comes back at once.
-
-The port of a node that has died may be the next one's of another mesh, whose records have no place in this
-one: C nodes bind the first port that is free. So who was lost is connected to again when a tower has told of
-it since then; while no tower is heard, at any time.
 """
 
 from __future__ import annotations
@@ -63,7 +59,6 @@ class PeersRole:
         self._newcomers = 0  # new peers heard of since then
         self._peers: dict[bytes, tuple[bytes, float]] = {}  # endpoint, last heard; oldest first
         self._users: dict[bytes, int] = {}  # endpoint: peers that are to be reached there
-        self._told: dict[bytes, float] = {}  # endpoint in use: when a tower has told of it last
         self._unreached: dict[bytes, float] = {}  # endpoint: since when nobody answers there; oldest first
         self._left: dict[bytes, None] = {}  # endpoints that were reached and let go; oldest first
 
@@ -91,7 +86,6 @@ class PeersRole:
         known = self._peers.pop(beacon.address, None)
         if known is not None and known[0] == beacon.endpoint:
             self._peers[beacon.address] = (beacon.endpoint, now)
-            self._told[beacon.endpoint] = now
             return []
         outputs = self._make_room(now, beacon.endpoint)
         if outputs is None:
@@ -108,10 +102,6 @@ class PeersRole:
     def reached(self, endpoint: bytes) -> None:
         """A connection to this endpoint of a peer was made."""
         self._unreached.pop(endpoint, None)
-
-    def expected(self, now: float, endpoint: bytes, since: float) -> bool:
-        """Whether an endpoint that was lost at the time ``since`` is to be connected to again."""
-        return self._told.get(endpoint, float("-inf")) > since or self._is_silence(now - self._heard_anybody)
 
     def tick(self, now: float) -> list[Output]:
         """Beacon when it is time, and let go of peers that have been silent for the timeout."""
@@ -149,13 +139,10 @@ class PeersRole:
         return [output for _ in addresses for output in self._leave(oldest)]
 
     def _note_tower(self, now: float) -> None:
-        if self._is_silence(now - self._heard_anybody):
+        silence = now - self._heard_anybody
+        if silence > max(self._timeout / 2, 2 * self._interval):
             self._peers = {address: (endpoint, now) for address, (endpoint, _) in self._peers.items()}
         self._heard_anybody = now
-
-    def _is_silence(self, seconds: float) -> bool:
-        """Whether towers that say nothing for so long are gone."""
-        return seconds > max(self._timeout / 2, 2 * self._interval)
 
     def _answer_newcomer(self, now: float) -> list[Output]:
         earliest = self._last_beacon + self._limits.beacon_spacing
@@ -169,7 +156,6 @@ class PeersRole:
 
     def _join(self, now: float, endpoint: bytes) -> list[Output]:
         self._users[endpoint] = self._users.get(endpoint, 0) + 1
-        self._told[endpoint] = now
         if self._users[endpoint] > 1:
             return []
         if self._tells_reached:
@@ -181,7 +167,7 @@ class PeersRole:
         self._users[endpoint] -= 1
         if self._users[endpoint]:
             return []
-        del self._users[endpoint], self._told[endpoint]
+        del self._users[endpoint]
         if self._unreached.pop(endpoint, None) is None and self._tells_reached:
             self._left[endpoint] = None
             if len(self._left) > self._limits.peers:

@@ -3,17 +3,11 @@
 Pauses between attempts double up to limits.RECONNECT_MOST_SECONDS, each shortened by a random part, so that
 the clients of a server that comes back do not all come at once. A silent peer is asked with a PING (ZMTP
 3.1), and given up (cause ``silent``).
-
-The port of a server that has died may be another program's by then. Who knows more about the server than its
-port has ``expected(since)`` say whether it is known to have been there after that time; there is no other
-attempt before.
 """
 
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable
 
 import gevent
 
@@ -29,7 +23,7 @@ from dafka.zmtp.connection import Options
 class Connecting:
     """Connects to ``address`` until it is closed. The owner calls :meth:`tend` every now and then.
 
-    ``name``: what it has as ``dialled``; ``expected``: None: always.
+    ``name``: what it has as ``dialled``.
     """
 
     def __init__(
@@ -40,7 +34,6 @@ class Connecting:
         pattern: Pattern,
         options: Options,
         name: str = "",
-        expected: Callable[[float], bool] | None = None,
     ) -> None:
         self.peer: Peer | None = None
         """The connection there is, its handshake complete or not."""
@@ -51,7 +44,6 @@ class Connecting:
         self._shared = shared
         self._pattern = pattern
         self._options = options
-        self._expected = expected
         self._pinged = 0.0
         self._closed = False
         self._green = hub.keep(self._connect_again)
@@ -98,10 +90,7 @@ class Connecting:
             self._run_once()
             pause = limits.RECONNECT_SECONDS if self.connected > connected else 2 * pause
             pause = min(pause, limits.RECONNECT_MOST_SECONDS)
-            since = time.monotonic()
             gevent.sleep(pause * random.uniform(0.5, 1.0))
-            while self._expected is not None and not self._expected(since):
-                gevent.sleep(limits.EXPECTED_SECONDS * random.uniform(0.5, 1.0))
 
     def _run_once(self) -> None:
         try:

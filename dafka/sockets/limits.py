@@ -105,8 +105,6 @@ CONNECT_SECONDS = 10.0
 RECONNECT_SECONDS = 0.1
 """The first pause between attempts; it doubles, and each is shortened by a random part."""
 RECONNECT_MOST_SECONDS = 5.0
-EXPECTED_SECONDS = 0.25
-"""Between two questions whether a server that was lost is expected back."""
 HEARTBEAT_SECONDS = 5.0
 """Silence after which a Dealer or a Subscriber sends a PING."""
 HEARTBEAT_TIMEOUT = 15.0

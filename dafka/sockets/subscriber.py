@@ -26,7 +26,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 
 import gevent
 
@@ -48,8 +47,6 @@ class Subscriber:
     """Subscribes at publishers. Hub side. ``max_message``: octets of a message over all of its frames.
 
     ``mechanism``: how it shows who it is (:mod:`dafka.zmtp.mechanisms`); None: not at all.
-    ``expected(endpoint, since)``: whether a publisher that was lost is connected to again
-    (:mod:`dafka.sockets.connecting`); None: always.
     """
 
     def __init__(
@@ -61,12 +58,10 @@ class Subscriber:
         make_taker: Callable[[], Taker] | None = None,
         bounds: Bounds = USUAL,
         mechanism: MakeMechanism | None = None,
-        expected: Callable[[str, float], bool] | None = None,
     ) -> None:
         self._hub = hub
         self._shared = Shared(hub, self._established, bounds)
         self._pattern = _Pattern(self, handler)
-        self._expected = expected
         self._options = Options(
             (b"SUB",), accepts=False, max_octets=max_message, mechanism=mechanism, make_taker=make_taker
         )
@@ -96,9 +91,8 @@ class Subscriber:
         if self._leaving.pop(endpoint, None) is not None:
             self.disconnect(endpoint)
         if endpoint not in self._connecting and not self._closed:
-            expected = None if self._expected is None else partial(self._expected, endpoint)
             self._connecting[endpoint] = Connecting(
-                self._hub, address, self._shared, self._pattern, self._options, endpoint, expected
+                self._hub, address, self._shared, self._pattern, self._options, endpoint
             )
 
     def disconnect(self, endpoint: str, quiet: float = 0.0) -> None:

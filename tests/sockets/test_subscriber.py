@@ -365,31 +365,3 @@ def test_a_taker_takes_in_bulk_and_the_handler_is_told_each_time():
         assert taker.found == [*(b"%03d" % number for number in range(500)), b"end"]
         assert recorder.peers[0].taker is taker
         assert made.metrics()["messages_in"] == 502
-
-
-def test_a_publisher_that_was_lost_is_connected_to_again_only_once_it_is_expected():
-    asked: list[tuple[str, float]] = []
-    is_there = False
-
-    def expected(endpoint: str, since: float) -> bool:
-        asked.append((endpoint, since))
-        return is_there
-
-    with socket.create_server((LOOPBACK, 0)) as served:
-        endpoint = "tcp://{}:{}".format(*served.getsockname())
-        served.settimeout(100)
-        with subscriber(Recorder(), endpoint, expected=expected):
-            first, _ = served.accept()
-            assert not asked
-            lost = time.monotonic()
-            first.close()
-            until(lambda: len(asked) >= 3)
-            assert {name for name, _ in asked} == {endpoint}
-            assert all(lost <= since <= time.monotonic() for _, since in asked)
-            served.settimeout(0)
-            with pytest.raises(BlockingIOError):
-                served.accept()
-            served.settimeout(100)
-            is_there = True
-            second, _ = served.accept()
-            second.close()
