@@ -18,6 +18,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from io import SEEK_END, BytesIO
 from itertools import chain, repeat
 from operator import add, itemgetter
 from typing import Any
@@ -46,6 +47,7 @@ TIMESTAMP_LIMIT = 1 << 62  # so that the difference of two still is a 64-bit num
 
 _EMPTY = "a record batch has at least one record"
 _NULL = encode_varint(-1)
+_HEADER_ROOM = bytes(HEADER_OCTETS)
 _KNOWN_NAME = 100  # characters of a header's name that is kept with its length
 _SAMPLE = 16  # records whose lengths say whether it is worth to look at all
 _MOST_DELTAS = 13  # octets of the deltas of a timestamp and an offset
@@ -132,25 +134,31 @@ def encode_columns(
         raise ValueError(f"timestamps are milliseconds between +-2**62, not {oldest} to {newest}")
 
     given = headers if any(headers) else None
-    body = _write_alike(timestamps, keys, values, given) if in_order else None
-    if body is None:
-        body = _write(timestamps, keys, values, given)
+    pieces = _write_alike(timestamps, keys, values, given) if in_order else None
+    if pieces is None:
+        pieces = _write(timestamps, keys, values, given)
 
     attributes = TIMESTAMP_TYPE_BIT if timestamp_type else 0
     if compression is not None:
+        body = b"".join(pieces)
         compressed = compress(compression, body)
         if len(compressed) < len(body):
             body = compressed
             attributes |= CODECS[compression]
-    length = HEADER_OCTETS - LENGTH_END + len(body)
+        pieces = [body]
+    # A BytesIO that alone has the joined octets lets its own be written over: nothing is copied again.
+    batch = BytesIO(b"".join(chain((_HEADER_ROOM,), pieces)))
+    length = batch.seek(0, SEEK_END) - LENGTH_END
     times = (timestamps[0], newest)
     producer = (producer_id, producer_epoch, base_sequence)
     try:
         head = HEADER.pack(base_offset, length, 0, MAGIC, 0, attributes, count - 1, *times, *producer, count)
     except struct.error as error:
         raise ValueError(f"does not fit the header of a record batch: {error}") from error
-    crc = crc32c(body, crc32c(head[CRC_END:]))
-    return b"".join((head[:CRC_START], crc.to_bytes(4, "big"), head[CRC_END:], body))
+    with batch.getbuffer() as octets:
+        octets[:HEADER_OCTETS] = head
+        octets[CRC_START:CRC_END] = crc32c(octets[CRC_END:]).to_bytes(4, "big")
+    return batch.getvalue()
 
 
 def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
@@ -187,7 +195,7 @@ def _write_alike(
     keys: list[bytes | None],
     values: list[bytes | None],
     headers: Sequence[Headers] | None,
-) -> bytes | None:
+) -> list[bytes] | None:
     """Records that are much alike, as those of one program mostly are; None if they are not so.
 
     Timestamps never fall, as the caller has seen; keys, values and what headers hold are alike
@@ -232,7 +240,7 @@ def _write_alike(
     pieces: list[bytes] = [end] * (width * count + 1)
     for place, column in enumerate(columns):
         pieces[place:-1:width] = [column] * count if isinstance(column, bytes) else column
-    return b"".join(pieces)
+    return pieces
 
 
 # A field of all records: its columns side by side, each a list or the octets that all records have; the
@@ -319,7 +327,7 @@ def _write(
     keys: list[bytes | None],
     values: list[bytes | None],
     headers: Sequence[Headers] | None,
-) -> bytes:
+) -> list[bytes]:
     count, base = len(timestamps), timestamps[0]
     table = varint_table()
     offsets = table[:count]
@@ -350,7 +358,7 @@ def _write(
     pieces[1::4] = heads
     pieces[2::4] = contents
     pieces[3::4] = header_fields
-    return b"".join(pieces)  # type: ignore[arg-type]
+    return pieces  # type: ignore[return-value]
 
 
 def _lengths_and_octets(column: Sequence[bytes | None]) -> tuple[list[bytes], Sequence[bytes]]:
