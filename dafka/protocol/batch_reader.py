@@ -25,7 +25,7 @@ from dafka.protocol.batch import (
     BatchHeader,
     check_batch,
 )
-from dafka.protocol.batch_stretch import SHORTEST, find_stretch, unpack, values_of
+from dafka.protocol.batch_stretch import SHORTEST, find_stretch, stamp_numbers, unpack, values_of
 from dafka.protocol.compression import decompress
 from dafka.protocol.varint import decode_varint
 
@@ -315,10 +315,13 @@ def _read_stretch(
     columns.offsets.extend(range(done, done + records))
     if len(stamps) == 1:
         _read_timestamps(stamps[0][:records], base_timestamp, columns.timestamps)
-    else:
+    elif len(stamps) == 2:
         zigzag = _ZIGZAG
         pairs = zip(stamps[0][:records], stamps[1][:records], strict=True)
         columns.timestamps.extend([base_timestamp + zigzag[low & 0x7F | high << 7] for low, high in pairs])
+    else:
+        numbers = stamp_numbers(tuple(column[:records] for column in stamps))
+        columns.timestamps.extend([base_timestamp + ((number >> 1) ^ -(number & 1)) for number in numbers])
     if stretch.key_length < 0:
         columns.keys.extend([None] * records)
         for fields in values_of(buffer, stretch):

@@ -7,8 +7,9 @@ needs of them comes along: the first and the last of their timestamps, and wheth
 
 Nothing is kept: a body is read in pieces, unfolded one after the other if it is compressed, and values are
 passed over. Records of one shape are examined together (:mod:`dafka.protocol.batch_stretch`), some
-nanoseconds each. Others are read in one loop, half a microsecond each, and a record that lies across two
-pieces field by field.
+nanoseconds each. So are many records of one make but of different sizes (:mod:`dafka.protocol.batch_uneven`),
+some 400 nanoseconds each. Others are read in one loop, up to three times as long, and a record that lies
+across two pieces field by field.
 
 The work is bounded by what is counted: octets and parts (:mod:`dafka.protocol.compression`), records and
 headers. It may still be seconds: see :mod:`dafka.protocol.batch_body`.
@@ -16,7 +17,6 @@ headers. It may still be seconds: see :mod:`dafka.protocol.batch_body`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import NamedTuple
 
 from dafka.protocol.batch import (
@@ -28,7 +28,9 @@ from dafka.protocol.batch import (
     read_header,
 )
 from dafka.protocol.batch_body import Plain, Source, Unfolding, Work
-from dafka.protocol.batch_stretch import SHORTEST, Stretch, find_stretch
+from dafka.protocol.batch_stamps import Stamps
+from dafka.protocol.batch_stretch import SHORTEST, deltas_alike, find_stretch
+from dafka.protocol.batch_uneven import FEWEST, find_uneven
 from dafka.protocol.compression import decompressed
 from dafka.protocol.varint import decode_varint
 
@@ -37,11 +39,10 @@ _GROWTH = 8
 _FEW = 8  # records for which a copy of the batch, of 10 MB perhaps, would cost more than it saves
 _WINDOW, _SMALL_WINDOW = 1024 * 1024, 1024  # octets that are copied at once
 _STRETCH_WORK = 10
+_UNEVEN_WORK = 20
+_REACH = 256
 _UNFOLDING_WORK = 10
 _OCTETS_OF_WORK = 14  # the power of two of octets that are copied in a microsecond
-
-NO_TIMESTAMP = -1
-_LOWEST, _HIGHEST = 1 << 64, -1 << 64  # beyond every timestamp
 
 
 class Examined(NamedTuple):
@@ -85,10 +86,11 @@ class _Examination:
         self._header = header
         self._work = work
         self._headers = HEADERS_LIMIT  # that may still come
-        self._none = NO_TIMESTAMP - header.base_timestamp
-        self._lowest = _LOWEST  # timestamps, behind the batch's base
-        self._highest = _HIGHEST
+        self._stamps = Stamps(header.base_timestamp)
         self._keyless = False
+        self._reach = _REACH  # records of one make that are looked for at once
+        self._pause = SHORTEST  # ... and how many others are read before it is tried again
+        self._next_uneven = 0
 
     def run(self) -> Examined:
         count, source = self._header.count, self._source
@@ -97,10 +99,9 @@ class _Examination:
             while done < count:
                 if source.is_at_end():
                     raise ValueError("no more octets")
-                stretch = _stretch_in(source, done, count)
-                if stretch is not None:
-                    self._take_stretch(stretch)
-                    done += stretch.records
+                together = self._read_together(done, count)
+                if together:
+                    done += together
                     retry = SHORTEST
                     continue
                 until = min(done + retry, count)
@@ -113,49 +114,56 @@ class _Examination:
             if isinstance(error, BatchError):
                 raise
             raise BatchError("records", str(error)) from error
-        base = self._header.base_timestamp
-        oldest = NO_TIMESTAMP if self._lowest == _LOWEST else base + self._lowest
-        return Examined(oldest, base + self._highest, self._keyless)
+        return Examined(self._stamps.oldest, self._stamps.largest, self._keyless)
 
-    # -- records of one shape -------------------------------------------------------------------
+    # -- many records together ------------------------------------------------------------------
 
-    def _take_stretch(self, stretch: Stretch) -> None:
+    def _read_together(self, done: int, count: int) -> int:
+        """Examine many records at once, from number ``done`` on: how many; 0 if they are of many makes."""
+        if count - done < SHORTEST:
+            return 0
+        try:
+            return self._read_stretch(done, count) or self._read_uneven(done, count)
+        except IndexError:  # the next record lies across the end of the buffer
+            return 0
+
+    def _read_stretch(self, done: int, count: int) -> int:
+        """:meth:`_read_together` for those of one shape."""
+        stretch = find_stretch(self._source.buffer, self._source.position, done, count)
+        if stretch is None:
+            return 0
         self._work.spend(_STRETCH_WORK + (stretch.records >> 5))
+        self._see_all(tuple(column[: stretch.records] for column in stretch.stamps))
+        self._keyless = self._keyless or stretch.key_length < 0
         self._source.position = stretch.stop
-        records, stamps = stretch.records, stretch.stamps
-        if len(stamps) == 1:
-            for stamp in _distinct(stamps[0][:records]):
-                self._see(stamp)
-        else:
-            self._see_ends(stamps[0][:records], stamps[1][:records])
-        if stretch.key_length < 0:
-            self._keyless = True
+        return stretch.records
 
-    def _see_ends(self, low: bytes, high: bytes) -> None:
-        """Take note of the first and the last of timestamps of two octets.
+    def _read_uneven(self, done: int, count: int) -> int:
+        """:meth:`_read_together` for those of one make. What it costs grows with how many are looked for, so
+        these are as many as were found lately, or some more."""
+        reach = min(self._reach, count - done, deltas_alike(done))
+        if done < self._next_uneven or reach < FEWEST:
+            return 0
+        self._work.spend(_UNEVEN_WORK + (3 * reach >> 3))
+        uneven = find_uneven(self._source.buffer, self._source.position, done, reach)
+        if uneven is None:
+            self._reach, self._next_uneven = _REACH, done + self._pause
+            self._pause *= _GROWTH
+            return 0
+        records, headers = uneven.records, uneven.records * uneven.headers
+        self._check_headers(headers, 2 * headers)
+        self._headers -= headers
+        self._see_all(uneven.stamps)
+        self._keyless = self._keyless or uneven.keyless
+        self._source.position = uneven.stop
+        self._pause = SHORTEST
+        self._reach = min(max(2 * records, _REACH), _AT_ONCE)
+        return records
 
-        The larger the second octet, the further they are from the base. Time goes on, so those with the
-        smallest and with the largest one mostly stand together.
-        """
-        seconds = _distinct(high)
-        ends = [(pick, pick(seconds)) for pick in (min, max)]
-        spans = [(high.find(end), high.rfind(end) + 1) for _, end in ends]
-        together = all(high.count(high[first], first, behind) == behind - first for first, behind in spans)
-        if together and not low.translate(None, _AFTER) and abs(self._none) > _TWO_OCTETS:
-            for (pick, end), (first, behind) in zip(ends, spans, strict=True):
-                self._see(pick(low[first:behind]) & 0x7F | end << 7)
-        else:
-            self._work.spend(len(low) >> 1)
-            for stamp, end in set(zip(low, high, strict=True)):
-                self._see(stamp & 0x7F | end << 7)
-
-    def _see(self, stamp: int) -> None:
-        """Take note of a timestamp, as zigzag has it."""
-        delta = (stamp >> 1) ^ -(stamp & 1)
-        if delta < self._lowest and delta != self._none:
-            self._lowest = delta
-        if delta > self._highest:
-            self._highest = delta
+    def _see_all(self, stamps: tuple[bytes, ...]) -> None:
+        if not self._stamps.see_ends(stamps):
+            self._work.spend(len(stamps[0]) >> 1)
+            self._stamps.see_each(stamps)
 
     # -- record by record -----------------------------------------------------------------------
 
@@ -206,7 +214,7 @@ class _Examination:
                     octet = number << 1 if number >= 0 else ~(number << 1)
                 if octet != stamp:
                     stamp = octet
-                    self._see(stamp)
+                    self._stamps.see(stamp)
                 octet = buffer[position]
                 if octet < 0x80:
                     position += 1
@@ -297,7 +305,7 @@ class _Examination:
         end = source.passed + size
         source.skip(1)  # the attributes
         delta = source.varint(decode_varint)
-        self._see(delta << 1 if delta >= 0 else ~(delta << 1))
+        self._stamps.see(delta << 1 if delta >= 0 else ~(delta << 1))
         delta = source.varint(_varint32)
         if delta != number:
             raise _wrong_offset(delta << 1 if delta >= 0 else ~(delta << 1), number << 1)
@@ -319,16 +327,7 @@ class _Examination:
             raise _wrong_end(source.passed - end)
 
 
-_TWO_OCTETS = 1 << 13  # numbers below it are of two octets
 _VARINT32_OCTETS = 5
-_AFTER = bytes(range(0, 0x100, 2))  # first octets of the varints of numbers that are not negative
-
-
-def _stretch_in(source: Source, done: int, count: int) -> Stretch | None:
-    try:
-        return find_stretch(source.buffer, source.position, done, count)
-    except IndexError:  # the record lies across the end of the buffer
-        return None
 
 
 def _varint32(buffer: bytes, position: int) -> tuple[int, int]:
@@ -337,17 +336,6 @@ def _varint32(buffer: bytes, position: int) -> tuple[int, int]:
     if behind - position > _VARINT32_OCTETS:
         raise ValueError(f"a varint of more than {_VARINT32_OCTETS} octets")
     return number, behind
-
-
-def _distinct(column: bytes) -> Collection[int]:
-    """The octets that there are in a column, which mostly are few."""
-    found: list[int] = []
-    while column:
-        if len(found) == _FEW:
-            return set(column).union(found)
-        found.append(column[0])
-        column = column.replace(column[:1], b"")
-    return found
 
 
 def _wrong_offset(found: int, wanted: int) -> BatchError:

@@ -24,6 +24,7 @@ _SECOND = b"".join(bytes((octet,)) * 64 for octet in range(0x80))
 _FIRST_OF_THREE = bytes(range(0x80, 0x100, 2)) * 128
 _SECOND_OF_THREE = b"".join(bytes((octet,)) * 64 for octet in range(0x80, 0x100))
 _SHORT, _BLOCK_OF_TWO, _LIMIT = 64, 8192, 1 << 20  # where offset deltas of one, two and three octets end
+_STAMP_OCTETS = 4  # of a timestamp's delta, at most: 18 hours
 
 
 class Stretch(NamedTuple):
@@ -35,7 +36,7 @@ class Stretch(NamedTuple):
     stop: int
     stamps: tuple[
         bytes, ...
-    ]  # the first octets of the timestamps' deltas, and the second ones if there are any
+    ]  # the first octets of the timestamps' deltas, the second ones if there are any, ...
     key_start: int
     key_length: int
     value: int
@@ -58,9 +59,11 @@ def find_stretch(buffer: bytes, position: int, done: int, count: int) -> Stretch
     if not buffer.startswith(head, position + size) or not buffer.startswith(head, position + 2 * size):
         return None
     timestamp = attributes + 1
-    offset = timestamp + (1 if buffer[timestamp] < 0x80 else 2)
+    offset = timestamp + 1
+    while buffer[offset - 1] >= 0x80:
+        offset += 1
     delta = encode_varint(done)
-    if buffer[offset - 1] >= 0x80 or not buffer.startswith(delta, offset):
+    if offset - timestamp > _STAMP_OCTETS or not buffer.startswith(delta, offset):
         return None
     key = offset + len(delta)
     key_length, key_start = decode_varint(buffer, key)
@@ -71,9 +74,7 @@ def find_stretch(buffer: bytes, position: int, done: int, count: int) -> Stretch
         return None
 
     # How many records repeat it: the fixed octets are equal in all, varints that differ have equal sizes.
-    place_of_delta = done % _BLOCK_OF_TWO
-    alike = (_SHORT if done < _SHORT else _BLOCK_OF_TWO) - place_of_delta
-    records = min(count - done, (len(buffer) - position) // size, alike)
+    records = min(count - done, (len(buffer) - position) // size, deltas_alike(done))
     fixed = (*range(position, timestamp), *range(key, key_start), *range(value, value_start), headers)
     for place in fixed:
         if records < SHORTEST:
@@ -84,24 +85,53 @@ def find_stretch(buffer: bytes, position: int, done: int, count: int) -> Stretch
         return None
     stop = position + records * size
     stamps = tuple(buffer[place:stop:size] for place in range(timestamp, offset))
-    if len(stamps) == 1:
-        records -= len(stamps[0].lstrip(_ONE_OCTET))
-    else:
-        records -= max(len(stamps[0].lstrip(_MORE_OCTETS)), len(stamps[1].lstrip(_ONE_OCTET)))
+    records = stamps_alike(stamps)
     if records < SHORTEST:
         return None
     stop = position + records * size
-    deltas = slice(place_of_delta, place_of_delta + records)
-    columns = (_FIRST, _SECOND) if done < _BLOCK_OF_TWO else (_FIRST_OF_THREE, _SECOND_OF_THREE)
-    if buffer[offset:stop:size] != columns[0][deltas]:
-        return None
-    if key - offset > 1 and buffer[offset + 1 : stop : size] != columns[1][deltas]:
-        return None
-    if key - offset > 2 and buffer[offset + 2 : stop : size] != delta[2:] * records:
-        return None
+    for place, column in enumerate(delta_columns(done, records), offset):
+        if buffer[place:stop:size] != column:
+            return None
     return Stretch(
         records, size, position, stop, stamps, key_start, key_length, value, value_start, value_length
     )
+
+
+def stamps_alike(stamps: tuple[bytes, ...]) -> int:
+    """How many records have timestamps' deltas of as many octets as there are columns."""
+    *before, last = stamps
+    records = len(last) - len(last.lstrip(_ONE_OCTET))
+    for column in before:
+        records = min(records, len(column) - len(column.lstrip(_MORE_OCTETS)))
+    return records
+
+
+def stamp_numbers(stamps: tuple[bytes, ...]) -> list[int]:
+    """The numbers, as zigzag has them, whose octets are in these columns."""
+    *before, last = stamps
+    numbers = [*last]
+    for column in reversed(before):
+        numbers = [octet & 0x7F | high << 7 for octet, high in zip(column, numbers, strict=True)]
+    return numbers
+
+
+def deltas_alike(done: int) -> int:
+    """How many offset deltas from ``done`` on may be compared at once."""
+    if done < _SHORT:
+        return _SHORT - done
+    return _BLOCK_OF_TWO - done % _BLOCK_OF_TWO if done < _LIMIT else 0
+
+
+def delta_columns(done: int, records: int) -> tuple[bytes, ...]:
+    """The octets of so many offset deltas from ``done`` on, at most as :func:`deltas_alike` says: the first
+    ones, the second ones if there are any, and so on."""
+    place = done % _BLOCK_OF_TWO
+    deltas = slice(place, place + records)
+    if done < _SHORT:
+        return (_FIRST[deltas],)
+    if done < _BLOCK_OF_TWO:
+        return _FIRST[deltas], _SECOND[deltas]
+    return _FIRST_OF_THREE[deltas], _SECOND_OF_THREE[deltas], encode_varint(done)[2:] * records
 
 
 def values_of(buffer: bytes, stretch: Stretch) -> Iterator[tuple[Any, ...]]:

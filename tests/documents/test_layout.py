@@ -84,6 +84,7 @@ ELSEWHERE = {
     "dafka/mesh/libzmq.py": "tests/mesh/test_transport.py",
     "dafka/mesh/store_node.py": "tests/mesh/test_lanes.py",
     "dafka/mesh/zmtp.py": "tests/mesh/test_transport.py",
+    "dafka/protocol/batch_stamps.py": "tests/protocol/test_batch_records.py",
     "dafka/protocol/batch_stretch.py": "tests/protocol/test_batch_reader.py",
     "dafka/protocol/commands.py": "tests/protocol/test_framing.py",
     "dafka/spark/pipelines/archive.py": "tests/spark/pipelines/test_archive_replay.py",
