@@ -59,7 +59,11 @@ from dafka.protocol.batch_records import Examined, examine
 from dafka.protocol.compression import compress, decompress
 
 AT_ONCE = 3000  # microseconds, as an Allowance counts, in which batches are examined in the hub
-_SMALL = 16 * 1024  # octets of a compressed batch that may be unfolded there, or records of another one
+_UNFOLDED_AT_ONCE = 16 * 1024  # octets of a compressed batch that may be unfolded there
+_RECORDS_AT_ONCE = 16 * 1024  # of another batch
+_MANY = 4096  # records of a batch that is examined there only if nearly all of them are alike
+_DEFINED = 0x7F  # bits of the attributes that Kafka keeps when it changes a batch's time
+_KEPT = 0x38  # ... when it compresses or decompresses it, beside the codec: delete horizons go, too
 _COURTESY = 400  # microseconds of work in a thread before other ones, the hub's among them, have their turns
 
 
@@ -106,7 +110,7 @@ def examine_at_once(settings: TopicSettings, append: PartitionAppend, allowance:
             if not _may_be_small(header):
                 return False
             try:
-                found = _outcome(content, header, allowance)
+                found = _examine_here(content, header, allowance)
             except TooMuchWorkError:
                 return False
         examined.append(found)
@@ -131,7 +135,26 @@ def _has_to_be_examined(settings: TopicSettings, append: PartitionAppend, header
 
 def _may_be_small(header: BatchHeader) -> bool:
     """Whether to try to examine a batch in the hub."""
-    return (header.size if header.attributes & COMPRESSION_MASK else header.count) <= _SMALL
+    if header.attributes & COMPRESSION_MASK:
+        return header.size <= _UNFOLDED_AT_ONCE
+    return header.count <= _RECORDS_AT_ONCE
+
+
+def _examine_here(
+    content: bytes, header: BatchHeader, allowance: Allowance
+) -> Examined | RefusedError | None:
+    """Examine a batch in the hub. Raises TooMuchWorkError, and then all of it is done again in a thread.
+
+    So that it is not much, a batch of many records gets little more than it takes if they are alike.
+    """
+    if header.count <= _MANY or header.attributes & COMPRESSION_MASK:
+        return _outcome(content, header, allowance)
+    given = min(allowance.left, 200 + header.count // 16)
+    part = Allowance(given)
+    try:
+        return _outcome(content, header, part)
+    finally:
+        allowance.left -= given - part.left
 
 
 class _Courteous(Work):
@@ -154,7 +177,7 @@ def _examined(
         return None
     if _may_be_small(header):
         try:
-            return _outcome(content, header, Allowance(AT_ONCE))
+            return _examine_here(content, header, Allowance(AT_ONCE))
         except TooMuchWorkError:
             pass
     return BATCHES.run(_outcome, bytes(content), header, _Courteous())
@@ -197,7 +220,8 @@ def _dated(
     largest = found.largest if found.largest >= 0 else now
     if largest == header.max_timestamp and not header.timestamp_type:
         return None
-    return header._replace(attributes=header.attributes & ~TIMESTAMP_TYPE_BIT, max_timestamp=largest)
+    attributes = header.attributes & _DEFINED & ~TIMESTAMP_TYPE_BIT
+    return header._replace(attributes=attributes, max_timestamp=largest)
 
 
 def _with_records(
@@ -220,7 +244,7 @@ def _refused(error: BatchError) -> RefusedError:
 
 def _stamped(content: bytes, timestamp: int) -> bytes:
     header = read_header(content)
-    attributes = header.attributes | TIMESTAMP_TYPE_BIT
+    attributes = header.attributes & _DEFINED | TIMESTAMP_TYPE_BIT
     return _packed(header._replace(attributes=attributes, max_timestamp=timestamp), content[HEADER_OCTETS:])
 
 
@@ -233,7 +257,7 @@ def _recompressed(wanted: str, content: bytes) -> bytes:
         body = BATCHES.run(_converted, header.compression, codec, bytes(content[HEADER_OCTETS:]))
     except BatchError as error:
         raise _refused(error) from error
-    attributes = header.attributes & ~COMPRESSION_MASK | CODECS[codec]
+    attributes = header.attributes & _KEPT | CODECS[codec]
     return _packed(header._replace(attributes=attributes), body)
 
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import random
+import threading
 import tracemalloc
+from collections.abc import Iterator
 from typing import Any
 
 import kafka.errors as errors
 import pytest
 from broker.clients import Client, batch, counting
+from broker.server.client import WireClient
+from broker.server.samples import produce as produce_request
 from crc32c import crc32c
 from protocol.material import codecs
+from timing import until
 
 from compat.kafka import KafkaProducer
+from dafka import Broker
 from dafka.broker.interface.broker import Produced, TopicSpec
+from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.protocol.batch import (
     CRC_END,
     CRC_START,
@@ -22,7 +30,8 @@ from dafka.protocol.batch import (
     BatchHeader,
     check_batch,
 )
-from dafka.protocol.batch_records import examine
+from dafka.protocol.batch_body import Allowance, Work
+from dafka.protocol.batch_records import Examined, examine
 from dafka.protocol.batch_writer import encode_batch
 from dafka.protocol.compression import compress, is_available
 from dafka.protocol.varint import encode_varint
@@ -77,6 +86,31 @@ def test_a_codec_that_there_is_not_is_refused(client):
         outcome = client.call("produce", {(f"t{number}", 0): [content]})[f"t{number}", 0]
         assert outcome.error is errors.UnsupportedCompressionTypeError
         assert "codec 5" in outcome.detail
+
+
+@pytest.mark.parametrize(
+    ("configs", "stored"),
+    [
+        ({}, 0x3C0),
+        ({"message_timestamp_type": "LogAppendTime"}, 0x48),
+        ({"compression_type": "gzip"}, 0x01),
+    ],
+)
+def test_attributes_without_a_meaning_go_where_apache_kafka_drops_them(client, configs, stored):
+    create(client, **configs)
+    content = batch(b"a")
+    content = sealed(check_batch(content)._replace(attributes=0x3C0), content[HEADER_OCTETS:])
+    assert produce(client, content).error is None
+    assert check_batch(client.fetch("t").batches[0]).attributes == stored
+
+
+def test_attributes_without_a_meaning_go_where_a_largest_time_is_put_right(client):
+    create(client)
+    content = batch(b"a")
+    header = check_batch(content)._replace(attributes=0x3C0, max_timestamp=5)
+    assert produce(client, sealed(header, content[HEADER_OCTETS:])).error is None
+    stored = check_batch(client.fetch("t").batches[0])
+    assert (stored.attributes, stored.max_timestamp) == (0x40, 1000)
 
 
 def test_batches_that_this_process_has_encoded_are_not_examined(broker, client, monkeypatch):
@@ -174,3 +208,108 @@ def test_a_count_that_no_such_batch_can_have_is_refused(client):
     outcome = produce(client, sealed(header._replace(count=9, last_offset_delta=8), bytes(8)))
     assert outcome.error is errors.InvalidRecordError
     assert "9 records in 8 octets" in outcome.detail
+
+
+# -- what ends while a batch is examined in a thread --------------------------------------------
+
+
+class Gate:
+    """Lets nothing be examined in a thread until it opens."""
+
+    def __init__(self) -> None:
+        self.reached, self.opened = threading.Event(), threading.Event()
+
+    def examine(self, content: bytes, header: BatchHeader, work: Work) -> Examined:
+        if not isinstance(work, Allowance):
+            self.reached.set()
+            assert self.opened.wait(100)
+        return examine(content, header, work)
+
+
+@pytest.fixture
+def gate(monkeypatch) -> Iterator[Gate]:
+    gate = Gate()
+    monkeypatch.setattr("dafka.broker.records.admission.examine", gate.examine)
+    yield gate
+    gate.opened.set()
+
+
+def large(value: bytes) -> bytes:
+    """A batch that is not examined in the hub: it is compressed, and more than is unfolded there."""
+    return batch(value + random.Random(1).randbytes(50_000) + bytes(50_000), compression="gzip")
+
+
+def test_the_next_batch_is_taken_after_a_client_has_gone_while_its_batch_was_examined(tmp_path, gate):
+    with Broker(tmp_path, listen="127.0.0.1:0") as broker:
+        client = Client(broker)
+        create(client)
+        leaving = WireClient(broker)
+        leaving.send(produce_request("t", large(b"of the one that leaves")), 8)
+        assert gate.reached.wait(100)
+        leaving.socket.close()
+        outcomes: list[int] = []
+
+        def produce_next() -> None:
+            with WireClient(broker) as staying:
+                response = staying.ask(produce_request("t", batch(b"next")), 8)
+                outcomes.append(response.responses[0].partition_responses[0].error_code)
+
+        thread = threading.Thread(target=produce_next)
+        thread.start()
+        assert until(lambda: has_a_line(client, "t"))
+        gate.opened.set()
+        thread.join(100)
+        assert outcomes == [0]
+        stored = [value[:4] for value in client.values("t")]
+        assert stored in ([b"next"], [b"of t", b"next"])
+        assert until(lambda: not client.core._record_calls._lines._lines)
+
+
+def test_a_topic_may_be_deleted_while_a_batch_for_it_is_examined(client, gate):
+    create(client)
+    outcomes: list[Produced] = []
+    thread = threading.Thread(target=lambda: outcomes.append(produce(client, large(b"for the old one"))))
+    thread.start()
+    assert gate.reached.wait(100)
+    assert client.change("delete_topics", ["t"]) == {"t": None}
+    create(client)
+    gate.opened.set()
+    thread.join(100)
+    assert [one.error for one in outcomes] == [errors.UnknownTopicOrPartitionError]
+    assert produce(client, batch(b"for the new one")).base_offset == 0
+    assert client.values("t") == [b"for the new one"]
+
+
+def test_a_broker_that_stops_does_not_wait_for_ever_for_a_batch_that_is_examined(tmp_path, gate):
+    broker = Broker(tmp_path)
+    broker.start()
+    client = Client(broker)
+    create(client)
+    outcomes: list[object] = []
+
+    def produce_it() -> None:
+        try:
+            outcomes.append(produce(client, large(b"late")).error)
+        except BrokerStoppedError as error:
+            outcomes.append(type(error))
+
+    threads = [threading.Thread(target=produce_it) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    assert gate.reached.wait(100)
+    stopping = threading.Thread(target=broker.stop)
+    stopping.start()
+    assert until(lambda: not broker.running)
+    gate.opened.set()
+    stopping.join(100)
+    for thread in threads:
+        thread.join(100)
+    assert outcomes == [BrokerStoppedError] * 3
+    with Broker(tmp_path) as again:
+        assert Client(again).values("t") == []
+
+
+def has_a_line(client: Client, topic: str) -> bool:
+    """Whether two batches wait for the topic's partition."""
+    calls = client.core._record_calls
+    return len(calls._lines._lines.get(calls._topics.partition(topic, 0), ())) > 1
