@@ -124,7 +124,9 @@ class _Examination:
             return 0
         try:
             return self._read_stretch(done, count) or self._read_uneven(done, count)
-        except IndexError:  # the next record lies across the end of the buffer
+        except (
+            IndexError
+        ):  # a record lies across the end of the buffer, or is longer than those that are looked for
             return 0
 
     def _read_stretch(self, done: int, count: int) -> int:

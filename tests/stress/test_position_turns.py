@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import lru_cache
 
 import pytest
 from broker.clients import Client
 from broker.positions.octets import Octets
-from timing import each_time, no_long_turn
+from timing import each_time, short_turns
 
 from dafka import Broker
 from dafka.protocol import raw
 from dafka.protocol.batch_writer import encode_batch
-
-TURN = 0.020
 
 CONTENTS: dict[str, Callable[[], list[bytes]]] = {
     "large batches of equal messages": lambda: [raw.encode_bulk([[b"x" * 100]] * 8000, 1000)] * 20,
@@ -31,23 +27,6 @@ CONTENTS: dict[str, Callable[[], list[bytes]]] = {
         encode_batch([(1000, None, bytes(1000), ())] * 20_000, compression="gzip")
     ],
 }
-
-
-@contextmanager
-def short_turns(client: Client) -> Iterator[None]:
-    """Check the turns of what is done in between."""
-    hub = client.connection.hub
-    gc.collect()
-    gc.disable()  # collections take long in a process of tests
-    try:
-        hub.run(lambda: None)
-        hub.run(hub.turns.reset)
-        yield
-        hub.run(lambda: None)
-        longest = hub.turns.longest_cpu
-    finally:
-        gc.enable()
-    no_long_turn(longest, TURN)
 
 
 @pytest.mark.parametrize("content", CONTENTS)
@@ -68,12 +47,12 @@ def measure_and_read(client: Client, batches: list[bytes]) -> None:
         produced = client.call("produce", {("t", 0): batches[begin : begin + 500]})["t", 0]
         assert produced.error is None
     octets = Octets(client)
-    with short_turns(client):
+    with short_turns():
         octets.call("catch_up")
     end = octets.end
-    with short_turns(client):
+    with short_turns():
         assert len(octets.read(0, 4 << 20)) == min(end, 4 << 20)
-    with short_turns(client):
+    with short_turns():
         octets.call("messages", 0, 1 << 20)
         octets.call("messages", end // 2, 1 << 16)
         octets.call("position_of", octets.call("offset_of", end // 2))

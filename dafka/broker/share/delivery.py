@@ -153,7 +153,10 @@ class Delivery:
         return None, ""
 
     def written(self) -> None:
-        """A round is on disk: what it sets free is free, unless a fetch has still to look without it."""
+        """A round has ended: what it sets free is free, unless a fetch has still to look without it.
+
+        Also if it failed: the next one writes everything.
+        """
         self._is_written = True
         self._set_free()
 

@@ -326,7 +326,7 @@ class SharePartition:
         return changes
 
     def written(self) -> None:
-        """What was taken is on disk."""
+        """What was taken is on disk, or will be with the next round."""
         self._start_written = max(self._start_written, self._start_writing)
         released, self._writing = self._writing, []
         for first, last in released:
