@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dafka.broker.interface.share import Acknowledged
+from dafka.broker.share.runs import RecordState, Runs
 
 
 class InvalidRecordStateError(Exception):
@@ -31,3 +32,22 @@ def by_type(batch: Acknowledged, start: int) -> Iterator[tuple[int, int, int]]:
                 yield max(at, start), offset - 1, type_
             at, type_ = offset, other
     yield max(at, start), batch.last, type_
+
+
+def check_acquired(runs: Runs, now: float, member: str, parts: Sequence[tuple[int, int, int]]) -> None:
+    """Raise InvalidRecordStateError unless the member has all of these (first, last, type), in order."""
+    within = runs.within(parts[0][0], parts[-1][1])
+    run = next(within, None)
+    for first, last, _ in parts:
+        if last >= runs.end:
+            raise InvalidRecordStateError(f"no member has acquired the record at offset {last}")
+        while run is not None and run.last < first:
+            run = next(within, None)
+        while run is not None and run.first <= last:
+            if run.state is not RecordState.ACQUIRED or run.member != member or run.until <= now:
+                raise InvalidRecordStateError(
+                    f"the member has not acquired the record of offset {max(run.first, first)}"
+                )
+            if run.last >= last:
+                break
+            run = next(within, None)

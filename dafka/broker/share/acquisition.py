@@ -31,19 +31,23 @@ class Terms(NamedTuple):
 
 
 class Acquisition:
-    """One acquisition: how much it may take, and the records it has taken."""
+    """One acquisition: how much it may take, and the records it has taken.
 
-    def __init__(
-        self, member: str, until: float, terms: Terms, records: int, strict: bool, batch_size: int
-    ) -> None:
+    ``acquired`` lists them as Kafka does: what is new apart from what was in flight, and each batch in flight
+    apart from the others.
+    """
+
+    def __init__(self, member: str, terms: Terms, records: int, strict: bool, batch_size: int) -> None:
         self.member = member
-        self.until = until
+        self.until = 0.0  # the locks of what is acquired in this turn
         self.terms = terms
         self.strict = strict
+        self.known_only = False  # whether nothing comes into flight
         self.is_full = False  # there is no room for further records, or none are to be taken with these
         self.new_batch = True
         self.exact = False  # whether no more is taken than asked for, as of a gap
         self.acquired: list[Acquired] = []
+        self.count = 0  # of the records in it
         self.slow = max(2, (terms.deliveries + 1) // 2) if terms.deliveries > 2 else NEVER
         self.is_slow = False  # whether the batch in flight that is gone through is delivered in parts
         self.batch = -1  # where that begins
@@ -52,17 +56,33 @@ class Acquisition:
         self._batch_size = batch_size
         self._taken = 0
         self._first_new: int | None = None  # where the last new batch in flight begins
+        self._is_apart = False  # whether what comes next is listed apart
+        self._listed = 0  # before this turn
+
+    def go_on(self, now: float) -> None:
+        """A turn begins, in which it takes records."""
+        self.until = now + self.terms.lock
+        self._listed = len(self.acquired)
 
     @property
     def is_over(self) -> bool:
+        """Whether it takes nothing more, in this turn at least."""
+        return self.is_complete or len(self.acquired) - self._listed >= ACQUIRED_AT_ONCE
+
+    @property
+    def is_complete(self) -> bool:
         """Whether it takes nothing more at all."""
-        is_full = self.is_full or (self.strict and self.has_enough)
-        return is_full or len(self.acquired) >= ACQUIRED_AT_ONCE
+        return self.is_full or (self.strict and self.has_enough)
 
     @property
     def has_enough(self) -> bool:
         """Whether it has as many as were asked for; the rest of a batch is taken with them."""
         return self._taken >= self._records
+
+    @property
+    def takes_nothing_new(self) -> bool:
+        """Whether nothing comes into flight with what it has."""
+        return self.known_only or self.is_over or self.is_slow or self.has_enough
 
     def enter(self, first: int, last: int, is_slow: bool) -> None:
         """Go on with another batch in flight; with ``is_slow`` there are records that come in parts."""
@@ -70,6 +90,7 @@ class Acquisition:
             self.is_full = True
         self.batch, self._size, self.is_slow = first, last - first + 1, is_slow
         self._taken_of_it = self._part = 0
+        self._is_apart = True
 
     def begins_batch(self, first: int) -> bool:
         """Whether new records from this offset on are another batch in flight."""
@@ -77,6 +98,7 @@ class Acquisition:
         is_long = had is not None and self.new_batch and first - had >= self._batch_size
         if had is None or (is_long and not self.strict):
             self._first_new = first
+            self._is_apart = True
         return had != self._first_new
 
     def size_of(self, size: int, count: int) -> int:
@@ -104,12 +126,10 @@ class Acquisition:
 
     def add(self, first: int, last: int, count: int) -> None:
         self._taken += last - first + 1
-        if self.acquired:
-            before = self.acquired[-1]
-            follows = before.last + 1 == first and before.deliveries == count
-            if follows and not (self.new_batch and before.last - before.first + 1 >= self._batch_size):
-                self.acquired[-1] = before._replace(last=last)
-                self.new_batch = False
-                return
-        self.acquired.append(Acquired(first, last, count))
-        self.new_batch = False
+        self.count += last - first + 1
+        before = self.acquired[-1] if self.acquired and not self._is_apart else None
+        if before is not None and before.last + 1 == first and before.deliveries == count:
+            self.acquired[-1] = before._replace(last=last)
+        else:
+            self.acquired.append(Acquired(first, last, count))
+        self._is_apart = self.new_batch = False

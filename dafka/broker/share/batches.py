@@ -25,20 +25,17 @@ class Batches:
         self._firsts = list(firsts)
         self.deliveries = 0
         """How often a record in flight has been delivered at most."""
-        self._until = -1  # the last one goes as far at least, though not all of it has been acquired
 
-    def begin(self, first: int, until: int) -> None:
-        """A batch begins at the end, and goes up to ``until`` or farther; unless this is in the last one."""
-        if first > self._until:
-            self._firsts.append(first)
-            if len(self._firsts) > BATCHES_KNOWN:
-                del self._firsts[1 : BATCHES_KNOWN // 2]  # these are one from now on
-        self._until = max(self._until, until)
+    def begin(self, first: int) -> None:
+        """A batch begins at the end."""
+        self._firsts.append(first)
+        if len(self._firsts) > BATCHES_KNOWN:
+            del self._firsts[1 : BATCHES_KNOWN // 2]  # these are one from now on
 
     def around(self, offset: int, end: int) -> tuple[int, int]:
         """The first and the last offset of the batch in which this one is, below the end."""
         place = bisect_right(self._firsts, offset)
-        last = self._firsts[place] - 1 if place < len(self._firsts) else max(end - 1, self._until)
+        last = self._firsts[place] - 1 if place < len(self._firsts) else end - 1
         return self._firsts[place - 1] if place else min(offset, 0), last
 
     def entered(self, known: Iterable[Part], runs: Runs, taking: Acquisition) -> Iterator[Part]:
@@ -69,4 +66,3 @@ class Batches:
         """There are no offsets from this one on."""
         while self._firsts and self._firsts[-1] >= end:
             self._firsts.pop()
-        self._until = min(self._until, end - 1)

@@ -94,6 +94,12 @@ class Delivery:
         return begin is not None and begin < self._deliveries.end(self.partition, settings)
 
     @property
+    def is_full(self) -> bool:
+        """Whether nothing could be taken even if there were records."""
+        machine = self.machine
+        return not self.gone and machine is not None and machine.next_offset(self.settings.terms) is None
+
+    @property
     def is_used(self) -> bool:
         """Whether it is being opened, a fetch stands in line, or somebody has acquired records."""
         return self.machine is None or bool(self._line) or self.machine.is_held

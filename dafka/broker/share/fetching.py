@@ -11,6 +11,7 @@ from kafka.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
 
 from dafka.broker.interface.share import Acquired, SharedRecords, ShareFetchLimits, SharePlace
 from dafka.broker.share import limits
+from dafka.broker.share.acquisition import Acquisition
 from dafka.broker.share.delivery import Deliveries, Delivery
 from dafka.broker.share.partition import LogBatch
 from dafka.hub.turns import Pace
@@ -84,10 +85,14 @@ class ShareFetch:
     def _is_over(self) -> bool:
         return bool(self._answers) or self._abandoned
 
-    @property
-    def places(self) -> Collection[SharePlace]:
-        """The partitions that it has looked at."""
-        return self._places.values()
+    def looked_at(self) -> list[SharePlace]:
+        """The partitions that it has looked at, as in Kafka not those that are full. Waits as a green
+        thread."""
+        return [
+            place
+            for delivery, place in Pace().over(self._places.items())
+            if place in self._answers or not delivery.is_full
+        ]
 
     def offered(self, delivery: Delivery) -> None:
         """There is something to take."""
@@ -152,17 +157,23 @@ class ShareFetch:
         in_turn = left + others
         return in_turn + full, max(self._most // max(len(in_turn), 1), 1)
 
+    def _goes_on(self, taking: Acquisition | None) -> bool:
+        """Whether an acquisition, None before it has begun, is to take more."""
+        if taking is not None and (taking.is_complete or taking.has_enough):
+            return False
+        return self._records < self._wanted.max_records
+
     def _take_from(self, delivery: Delivery, is_last: bool, part: int) -> SharedRecords | None:
         machine = delivery.machine
         if delivery.gone or machine is None:
             return SharedRecords(UnknownTopicOrPartitionError)
         settings, partition = delivery.settings, delivery.partition
         batches: list[bytes] = []
-        acquired: list[Acquired] = []
+        taking: Acquisition | None = None
         enough, before, failed = True, -1, None
         pace = Pace()
         most = min(self._most, self._bytes + part)
-        while self._records < self._wanted.max_records and (self._bytes < most or not self._records):
+        while self._goes_on(taking) and (self._bytes < most or not self._records):
             pace.rest()
             delivery.expire()
             begin = machine.next_offset(settings.terms)
@@ -185,25 +196,28 @@ class ShareFetch:
             if not (is_last or is_part) and self._bytes + sum(map(len, read)) < self.min_bytes:
                 enough = False
                 break
-            some = machine.acquire(
-                self._deliveries.clock(),
-                self._member,
-                begin,
-                described,
-                settings.terms,
-                records=self._wanted.max_records - self._records,
-                strict=self._wanted.strict,
-                batch_size=self._wanted.batch_size,
-            )
+            if taking is None:
+                taking = machine.begin(
+                    self._member,
+                    begin,
+                    settings.terms,
+                    records=self._wanted.max_records - self._records,
+                    strict=self._wanted.strict,
+                    batch_size=self._wanted.batch_size,
+                )
+            count, had = taking.count, max(len(taking.acquired) - 1, 0)  # the last one may become longer
+            machine.acquire(self._deliveries.clock(), taking, begin, described)
             self._deliveries.schedule(delivery)
-            taken = _with_acquired(read, described, some)
-            batches += taken
-            acquired += some
-            self._bytes += sum(map(len, taken))
-            self._records += sum(one.last - one.first + 1 for one in some)
-            if some:  # aborted records before the last one count, as in Kafka
-                passed = (one for one in described if not one.deliver and one.last < some[-1].last)
+            if taking.count > count:
+                taken = _with_acquired(read, described, taking.acquired[had:])
+                batches += taken
+                self._bytes += sum(map(len, taken))
+                # Aborted records before the last one count, as in Kafka.
+                last = taking.acquired[-1].last
+                passed = (one for one in described if not one.deliver and one.last < last)
+                self._records += taking.count - count
                 self._records += sum(one.last - max(one.first, begin) + 1 for one in passed)
+        acquired = taking.acquired if taking is not None else []
         if failed is not None and not acquired:
             return SharedRecords(failed)  # otherwise of the next fetch
         delivery.keep()

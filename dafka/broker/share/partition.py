@@ -32,8 +32,8 @@ from itertools import islice
 from math import inf
 from typing import NamedTuple
 
-from dafka.broker.interface.share import Acknowledged, AcknowledgeType, Acquired
-from dafka.broker.share.acknowledgements import BeyondError, InvalidRecordStateError, RenewalError, by_type
+from dafka.broker.interface.share import Acknowledged, AcknowledgeType
+from dafka.broker.share.acknowledgements import BeyondError, RenewalError, by_type, check_acquired
 from dafka.broker.share.acquisition import Acquisition, Terms
 from dafka.broker.share.batches import Batches
 from dafka.broker.share.limits import (
@@ -137,27 +137,33 @@ class SharePartition:
         """How many offsets may come into flight. As in Kafka all behind the start on disk are in flight."""
         return terms.in_flight - (self.end - self._start_written)
 
-    def acquire(
+    def begin(
         self,
-        now: float,
         member: str,
         read_from: int,
-        batches: Iterable[LogBatch],
         terms: Terms,
         *,
         records: int,
         strict: bool = False,
         batch_size: int = 0,
-    ) -> list[Acquired]:
-        """Give a member what is available of the batches that were read from an offset on.
+    ) -> Acquisition:
+        """Begin an acquisition of what is available from an offset on, which :meth:`acquire` goes on with.
 
         As soon as there are ``records`` no further batch is begun, neither of the log nor of those in flight;
-        with ``strict`` there are no more than that. What is acquired is listed in parts of ``batch_size``, or
-        somewhat more: they end where batches end.
+        with ``strict`` there are no more than that. What is new is listed in parts of ``batch_size``, or
+        somewhat more: they end where batches end. As in Kafka ``records`` are no more than there is room for
+        in flight, though what is there already needs none; without any room that is all there is.
         """
-        taking = Acquisition(
-            member, now + terms.lock, terms, records, strict, batch_size if batch_size > 0 else _ALL
-        )
+        room = self._room(terms)
+        known_only = room <= 0
+        records = min(records, max(self.end - read_from, 0) if known_only else room)
+        taking = Acquisition(member, terms, records, strict, batch_size if batch_size > 0 else _ALL)
+        taking.known_only = known_only
+        return taking
+
+    def acquire(self, now: float, taking: Acquisition, read_from: int, batches: Iterable[LogBatch]) -> None:
+        """Give a member what is available of the batches that were read from an offset on."""
+        taking.go_on(now)
         at = min(read_from, self.end)
         is_first = True
         for batch in batches:
@@ -183,7 +189,6 @@ class SharePartition:
                 taking.pass_over(batch.last - first + 1)
             at = batch.last + 1
         self._advance()
-        return taking.acquired
 
     def _take(self, first: int, last: int, taking: Acquisition) -> None:
         """Acquire what is available from ``first`` to ``last``, which are in one batch."""
@@ -197,22 +202,27 @@ class SharePartition:
             self._lock(run_first, run_first + size - 1, count + 1, taking)
             if taking.is_over:
                 return
-        first = max(first, self.end)
-        room = self._room(taking.terms)
-        is_over = taking.is_over or taking.is_slow or taking.has_enough
-        if is_over or first > last or room <= 0 or len(self._runs) >= RUNS:
-            taking.is_full = taking.is_full or first <= last
+        self._take_new(max(first, self.end), last, taking)
+
+    def _take_new(self, first: int, last: int, taking: Acquisition) -> None:
+        """Acquire offsets from the end on. As in Kafka a batch comes into flight as a whole, though with
+        ``strict`` its last records are left available."""
+        if first > last:
             return
-        wanted = last - first + 1
-        size = min(taking.size_of(wanted, 0), max(ACQUIRED_OFFSETS - self._in_flight, PART_OFFSETS))
-        if taking.strict:
-            size = min(size, room)
+        if taking.takes_nothing_new or len(self._runs) >= RUNS:
+            taking.is_full = True
+            return
+        wanted, left = last - first + 1, ACQUIRED_OFFSETS - self._in_flight
+        size = min(taking.size_of(wanted, 0), max(left, PART_OFFSETS))
         taking.is_full = size < wanted  # the end is within this batch
-        self._in_flight += size
+        behind = min(wanted - size, max(left - size, 0)) if taking.strict and not taking.exact else 0
+        self._in_flight += size + behind
         if taking.begins_batch(first):
-            self._batches.begin(first, last if taking.strict else first)
-        self._runs.append(Run(first, first + size - 1, AVAILABLE, 0))
+            self._batches.begin(first)
+        self._runs.append(Run(first, first + size + behind - 1, AVAILABLE, 0))
         self._lock(first, first + size - 1, 1, taking)
+        if behind:
+            self._seek = min(self._seek, first + size)
 
     def _known(self, first: int, last: int) -> Iterator[Run]:
         """The available offsets of runs, from ``first`` to ``last``."""
@@ -272,7 +282,7 @@ class SharePartition:
             return
         if batches[-1].last >= self.end:
             self._check_in_turn(now, member, batches)
-        self._check_acquired(now, member, parts)
+        check_acquired(self._runs, now, member, parts)
         if not terms.renew and any(type_ == _RENEW for _, _, type_ in parts):
             raise RenewalError("Renewing acquisition locks is not enabled for the group.")
 
@@ -285,25 +295,7 @@ class SharePartition:
             if batch.last >= self.end > self.start:
                 raise BeyondError(f"offset {batch.last} is behind the records in flight")
             if batch.last >= self.start:
-                self._check_acquired(now, member, list(by_type(batch, self.start)))
-
-    def _check_acquired(self, now: float, member: str, parts: list[tuple[int, int, int]]) -> None:
-        """Raise InvalidRecordStateError unless the member has all of these (first, last, type)."""
-        runs = self._runs.within(parts[0][0], parts[-1][1])
-        run = next(runs, None)
-        for first, last, _ in parts:
-            if last >= self.end:
-                raise InvalidRecordStateError(f"no member has acquired the record at offset {last}")
-            while run is not None and run.last < first:
-                run = next(runs, None)
-            while run is not None and run.first <= last:
-                if run.state is not ACQUIRED or run.member != member or run.until <= now:
-                    raise InvalidRecordStateError(
-                        f"the member has not acquired the record of offset {max(run.first, first)}"
-                    )
-                if run.last >= last:
-                    break
-                run = next(runs, None)
+                check_acquired(self._runs, now, member, list(by_type(batch, self.start)))
 
     def _settle(self, now: float, run: Run, type_: int, terms: Terms) -> None:
         """Carry out what a member says of a run that it has acquired."""
@@ -404,6 +396,7 @@ class SharePartition:
 
     def trim(self, log_start: int) -> bool:
         """The log begins at this offset: records below are gone; whether there were any."""
+        self._start_written = max(self._start_written, log_start)
         if log_start <= self.start:
             return False
         gone = self._runs.within(self.start, log_start - 1)
@@ -411,7 +404,6 @@ class SharePartition:
             min(run.last, log_start - 1) - run.first + 1 for run in gone if not run.state.is_final
         )
         self._runs.move_start(log_start)
-        self._start_written = max(self._start_written, log_start)
         self.changed.append((log_start, log_start - 1))
         self._advance()
         return True

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # for a run as a program
 
 import histories  # noqa: E402 - needs the path
+from broker.share.taking import acquire  # noqa: E402
 
 from dafka.broker.interface.share import Acknowledged, AcknowledgeType  # noqa: E402
 from dafka.broker.share import stored  # noqa: E402
@@ -117,7 +118,8 @@ class World:
         batches = [batch for batch in self.log if batch.last >= read_from][:BATCHES_READ]
         records, strict = self.random.choice((1, 3, 10, 500)), self.random.random() < 0.5
         end = self.end
-        acquired = self.partition.acquire(
+        acquired = acquire(
+            self.partition,
             self.now,
             member,
             read_from,
@@ -147,8 +149,11 @@ class World:
                 assert one.count == count <= max(self.terms.deliveries, 1)
                 last_delivery = one.count == self.terms.deliveries > 2
                 assert not last_delivery or len(offsets) == 1, "the last delivery is not alone"
-        assert not strict or before + new <= max(self.terms.in_flight, before), "too many are in flight"
-        assert not new or before < self.terms.in_flight, "there was no room"
+        room = self.terms.in_flight - before
+        assert not strict or room <= 0 or len(offsets) <= room, "more were acquired than there was room for"
+        assert not new or room > 0, "there was no room"
+        ends = {batch.last for batch in batches if batch.first <= self.end - 1 <= batch.last}
+        assert not new or ends <= {self.end - 1}, "a part of a batch came into flight"
         self._advance()
         if self.calm:
             self.store()

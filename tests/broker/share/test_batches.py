@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from broker.share.taking import acquire
 
 from dafka.broker.interface.share import AcknowledgeType
 from dafka.broker.share import batches as batches_module
@@ -23,7 +24,7 @@ def take(partition: SharePartition, records: int = 500, **options: object) -> li
     begin = partition.next_offset(TERMS)
     assert begin is not None
     log = [batch for batch in LOG if batch.last >= begin]
-    acquired = partition.acquire(0.0, "m", begin, log, TERMS, records=records, **options)  # type: ignore[arg-type]
+    acquired = acquire(partition, 0.0, "m", begin, log, TERMS, records=records, **options)  # type: ignore[arg-type]
     return [offset for first, last, _ in acquired for offset in range(first, last + 1)]
 
 
@@ -119,7 +120,7 @@ def test_a_batch_of_the_log_of_which_only_so_many_were_wanted_is_one() -> None:
 def test_a_batch_is_found_by_each_of_its_offsets() -> None:
     batches = Batches()
     for first in (0, 4, 6):
-        batches.begin(first, first)
+        batches.begin(first)
     assert [batches.around(offset, 9) for offset in (0, 3, 4, 5, 6, 8)] == [
         *([(0, 3)] * 2),
         *([(4, 5)] * 2),
@@ -135,7 +136,7 @@ def test_there_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches_module, "BATCHES_KNOWN", 100)
     batches = Batches()
     for first in range(0, 2000, 2):
-        batches.begin(first, first)
+        batches.begin(first)
     assert len(batches._firsts) <= 100 and batches.around(1998, 2000) == (1998, 1999)
 
 
@@ -187,6 +188,6 @@ def test_random_states_are_acquired_as_by_kafkas_rule(first: int) -> None:
             ],
         )
         together(partition, firsts)
-        acquired = partition.acquire(0.0, "m", 0, [LogBatch(0, size - 1)], terms, records=records)
+        acquired = acquire(partition, 0.0, "m", 0, [LogBatch(0, size - 1)], terms, records=records)
         found = [offset for begin, end, _ in acquired for offset in range(begin, end + 1)]
         assert found and found == reference(counts, batch_of, deliveries, records), seed

@@ -7,14 +7,14 @@ import inspect
 import pytest
 from broker.share import share_histories
 
-from dafka.broker.share import acquisition, partition
+from dafka.broker.share import acknowledgements, acquisition, partition
 
 SEEDS = 150
 
 MUTATIONS = {
     "whoever asks may acknowledge": (" or run.member != member or", " or"),
     "any record may be acknowledged": (
-        "run.state is not ACQUIRED or run.member != member or run.until <= now",
+        "run.state is not RecordState.ACQUIRED or run.member != member or run.until <= now",
         "False",
     ),
     "a lock is valid after its time": (" or run.until <= now:", ":"),
@@ -44,8 +44,13 @@ MUTATIONS = {
         "if False:\n                break",
     ),
     "the start does not move": ("if done > self.start:", "if False:"),
-    "there is no limit of records in flight": ("size = min(size, room)", "pass"),
-    "there is always room": (" or room <= 0 or", " or"),
+    "there is no limit of records in flight": ("if known_only else room)", "if known_only else records)"),
+    "there is always room": ("taking.known_only = known_only", "pass"),
+    "a part of a batch comes into flight": (
+        "if taking.strict and not taking.exact else 0",
+        "if False else 0",
+    ),
+    "a part of a gap comes into flight": ("if taking.strict and not taking.exact", "if taking.strict"),
     "a record is not alone on its last delivery": ("return 0 if had else 1", "pass"),
     "what retention removes stays in flight": ("if not run.state.is_final\n        )", "if False\n        )"),
     "a member that leaves keeps its records": (
@@ -53,22 +58,22 @@ MUTATIONS = {
         "pass",
     ),
     "what is refused was carried out in part": (
-        "if run.state is not ACQUIRED or run.member != member or",
-        "self._settle(now, run, 1, terms)\n"
-        "                if run.state is not ACQUIRED or run.member != member or",
+        "check_acquired(self._runs, now, member, parts)",
+        "self._settle(now, next(self._runs.within(*parts[0][:2])), 1, terms)\n"
+        "        check_acquired(self._runs, now, member, parts)",
     ),
 }
 
 
 def mutant(old: str, new: str) -> type[partition.SharePartition]:
     sources = [
-        inspect.getsource(module) for module in (partition, acquisition)
-    ]  # the first one has the other
+        inspect.getsource(module) for module in (partition, acquisition, acknowledgements)
+    ]  # the first one has the others
     assert sum(source.count(old) for source in sources) == 1, old
     names: dict[str, object] = {"__name__": "mutant"}
     for source in sources:
         exec(compile(source.replace(old, new), "mutant", "exec"), names)
-    names["InvalidRecordStateError"] = partition.InvalidRecordStateError
+    names["InvalidRecordStateError"] = acknowledgements.InvalidRecordStateError
     found = names["SharePartition"]
     assert isinstance(found, type)
     return found

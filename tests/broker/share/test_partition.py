@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from broker.share import share_histories
+from broker.share.taking import acquire
 
 from dafka.broker.interface.share import Acknowledged, AcknowledgeType, Acquired
 from dafka.broker.share import acquisition, stored
@@ -36,7 +37,7 @@ def take(
     if begin is None:
         return []
     batches = [batch for batch in log if batch.last >= begin]
-    return partition.acquire(now, member, begin, batches, terms, records=records, **options)  # type: ignore[arg-type]
+    return acquire(partition, now, member, begin, batches, terms, records=records, **options)  # type: ignore[arg-type]
 
 
 def say(partition: SharePartition, first: int, last: int, *types: int, **options: object) -> None:
@@ -62,16 +63,16 @@ def test_a_batch_is_taken_as_a_whole_unless_the_limit_is_strict() -> None:
     assert take(SharePartition(0), records=3) == [Acquired(0, 9, 1)]
     partition = SharePartition(0)
     assert take(partition, records=3, strict=True) == [Acquired(0, 2, 1)]
-    assert take(partition, records=12, strict=True) == [Acquired(3, 14, 1)]
+    assert take(partition, records=12, strict=True) == [Acquired(3, 9, 1), Acquired(10, 14, 1)]
 
 
 def test_a_long_batch_is_taken_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acquisition, "ACQUIRED_OFFSETS", 1000)
     partition, batches, terms = SharePartition(0), [LogBatch(0, 2499)], Terms(in_flight=5000)
-    taken = [partition.acquire(0.0, "m", first, batches, terms, records=1) for first in (0, 1000, 2000)]
+    taken = [acquire(partition, 0.0, "m", first, batches, terms, records=1) for first in (0, 1000, 2000)]
     assert taken == [[Acquired(0, 999, 1)], [Acquired(1000, 1999, 1)], [Acquired(2000, 2499, 1)]]
     partition.release("m", terms)
-    assert partition.acquire(0.0, "m", 0, batches, terms, records=1) == [Acquired(0, 999, 2)]
+    assert acquire(partition, 0.0, "m", 0, batches, terms, records=1) == [Acquired(0, 999, 2)]
 
 
 class Unread(list[int]):
@@ -205,6 +206,48 @@ def test_nothing_more_is_acquired_when_as_many_records_are_in_flight_as_may_be()
     assert partition.next_offset(terms) == 20
     partition = SharePartition(0)
     assert take(partition, records=50, strict=True, terms=terms) == [Acquired(0, 14, 1)]
+    assert take(partition, "b", records=50, strict=True, terms=terms) == [Acquired(15, 19, 1)]
+
+
+def test_the_rest_of_a_batch_is_in_flight_when_the_limit_is_strict() -> None:
+    partition, terms, log = SharePartition(0), TERMS._replace(in_flight=100), [LogBatch(0, 89), *TENS[9:]]
+    assert take(partition, records=1, strict=True, terms=terms, log=log) == [Acquired(0, 0, 1)]
+    assert (partition.end, partition.in_flight) == (90, 90)
+    assert take(partition, records=60, strict=True, terms=terms, log=log) == [
+        Acquired(1, 10, 1)
+    ]  # room for ten
+    assert take(partition, records=5, terms=terms, log=log) == [Acquired(11, 89, 1)]
+    assert take(partition, records=5, terms=terms, log=log) == [Acquired(90, 99, 1)]
+
+
+def test_no_more_is_delivered_again_than_there_is_room_for_unless_there_is_none() -> None:
+    partition, terms = SharePartition(0), TERMS._replace(in_flight=30)
+    take(partition, records=25, strict=True, terms=terms)
+    partition.release("a", terms)
+    assert take(partition, records=25, strict=True, terms=terms) == [Acquired(0, 24, 2)]
+    partition = SharePartition(0)
+    take(partition, records=20, terms=terms)
+    partition.release("a", terms)
+    assert take(partition, records=25, strict=True, terms=terms) == [Acquired(0, 9, 2)]
+    assert take(partition, records=25, strict=True, terms=terms) == [Acquired(10, 19, 2)]
+
+
+def test_new_records_are_listed_apart_from_those_in_flight() -> None:
+    partition = SharePartition(0)
+    take(partition, records=1)
+    take(partition, records=1)
+    partition.release("a", TERMS)
+    assert take(partition, records=500) == [Acquired(0, 9, 2), Acquired(10, 19, 2), Acquired(20, 79, 1)]
+
+
+def test_an_acquisition_goes_on_with_what_is_read_next() -> None:
+    partition = SharePartition(0)
+    taking = partition.begin("a", 0, TERMS, records=25, strict=True)
+    partition.acquire(0.0, taking, 0, TENS[:2])
+    assert not taking.is_complete
+    partition.acquire(1.0, taking, 20, TENS[2:4])
+    assert taking.is_complete and taking.acquired == [Acquired(0, 24, 1)] and partition.end == 30
+    assert [run.until for run in partition.runs] == [30.0, 31.0, 0.0]
 
 
 def test_an_acknowledgement_sets_something_free_when_it_is_on_disk() -> None:
@@ -217,9 +260,9 @@ def test_an_acknowledgement_sets_something_free_when_it_is_on_disk() -> None:
     partition.take_changes()
     partition.acknowledge(0.0, "b", [Acknowledged(25, 29, [RELEASE])], terms)  # for the next round
     partition.written()
-    assert take(partition, "b", records=100, terms=terms) == [Acquired(10, 19, 2), Acquired(30, 39, 1)]
+    assert take(partition, "b", records=100, terms=terms) == [Acquired(10, 19, 2)]
     write(partition)
-    assert take(partition, "b", records=100, terms=terms) == [Acquired(25, 29, 2)]
+    assert take(partition, "b", records=100, terms=terms) == [Acquired(25, 29, 2), Acquired(30, 39, 1)]
 
 
 def test_a_release_beside_one_that_is_on_disk_is_not_yet() -> None:
@@ -323,7 +366,7 @@ def test_a_log_that_lost_its_end_takes_what_was_in_flight_along() -> None:
 def test_runs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dafka.broker.share.partition.RUNS", 50)
     partition, terms = SharePartition(0), Terms(in_flight=10**9)
-    log = [LogBatch(0, 10**6)]
+    log = [LogBatch(offset, offset) for offset in range(100)]
     for number in range(50):
         assert take(partition, f"m{number}", records=1, strict=True, terms=terms, log=log)
     assert partition.next_offset(terms) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from broker.share.taking import acquire
 from kafka.errors import KafkaStorageError
 
 from dafka.broker.interface.share import Acknowledged
@@ -33,7 +34,7 @@ class FakeWriter:
 def partition() -> SharePartition:
     """A partition with ten records, all acquired by a member."""
     machine = SharePartition(0)
-    machine.acquire(0.0, "m", 0, [LogBatch(0, 9)], Terms(), records=10)
+    acquire(machine, 0.0, "m", 0, [LogBatch(0, 9)], Terms(), records=10)
     return machine
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
+from broker.share.taking import acquire
 
 from dafka.broker.share.acquisition import Terms
 from dafka.broker.share.partition import Acknowledged, LogBatch, SharePartition
@@ -17,7 +18,7 @@ AVAILABLE, ACKNOWLEDGED = RecordState.AVAILABLE, RecordState.ACKNOWLEDGED
 
 def acquired() -> SharePartition:
     partition = SharePartition(100)
-    partition.acquire(0.0, "a", 100, [LogBatch(100, 119)], TERMS, records=20)
+    acquire(partition, 0.0, "a", 100, [LogBatch(100, 119)], TERMS, records=20)
     return partition
 
 

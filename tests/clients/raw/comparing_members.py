@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from clients.raw.odd_members import (
     internal_topics,
     names,
     sequence,
+    share_log,
 )
 from clients.servers import APACHE, DAFKA, running
 from kafka.protocol.admin import CreateTopicsRequest, IncrementalAlterConfigsRequest
@@ -46,7 +48,6 @@ SETTINGS = {
 }
 HERE = {"group.streams.assignment.interval.ms": "0", "group.streams.initial.rebalance.delay.ms": "0"}
 
-RECORDS = 12
 SETTLED = 1.0
 AGAIN = 300
 """How often Apache Kafka is asked again while what it answers is being prepared."""
@@ -99,13 +100,12 @@ class Broker(comparing.Broker):
         ):
             pass
         if kind == "share":
-            self._begin_at_the_first(group_of(seed, kind))
+            self._set(group_of(seed, kind), share_log(seed).settings)
         time.sleep(SETTLED)  # until Apache Kafka's coordinators have heard of all that, which nobody is told
         if kind == "share":
             topic = names(seed, kind)[0]
-            records = batch(*[b"x"] * RECORDS)
-            for number in range(2):
-                while not self._written(topic, number, records):
+            for number, records in product(range(2), share_log(seed).batches):
+                while not self._written(topic, number, batch(*[b"x"] * records)):
                     time.sleep(0.05)
             for member in MEMBERS:
                 self._join(Step("share_beat", group_of(seed, kind), member, {}))
@@ -126,12 +126,13 @@ class Broker(comparing.Broker):
         request.topic_data[0].partition_data[0].index = number
         return not self._wire.ask(request, 9).responses[0].partition_responses[0].error_code
 
-    def _begin_at_the_first(self, group: str) -> None:
+    def _set(self, group: str, settings: Mapping[str, str]) -> None:
         Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
-        config = Resource.AlterableConfig(
-            name="share.auto.offset.reset", config_operation=0, value="earliest"
-        )
-        resource = Resource(resource_type=32, resource_name=group, configs=[config])
+        configs = [
+            Resource.AlterableConfig(name=name, config_operation=0, value=value)
+            for name, value in settings.items()
+        ]
+        resource = Resource(resource_type=32, resource_name=group, configs=configs)
         self._wire.ask(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
 
     def step(self, step: Step) -> dict[str, Any]:

@@ -39,6 +39,26 @@ def group_of(seed: int, kind: str) -> str:
     return f"m{seed}-{kind}"
 
 
+class ShareLog(NamedTuple):
+    """What the share group of a sequence reads: the records of each batch, and the group's settings."""
+
+    batches: list[int]
+    settings: dict[str, str]
+
+
+def share_log(seed: int) -> ShareLog:
+    """Batches of many sizes, of which not all records may be in flight at once."""
+    chance = random.Random(f"log {seed}")
+    return ShareLog(
+        chance.choices((1, 2, 3, 5, 12, 40, 90), k=chance.randrange(2, 12)),
+        {
+            "share.auto.offset.reset": "earliest",
+            "share.partition.max.record.locks": chance.choice(("100", "130", "2000")),
+            "share.delivery.count.limit": chance.choice(("2", "3", "5", "5")),
+        },
+    )
+
+
 def internal_topics(seed: int) -> dict[str, int]:
     """Internal topics of the topologies of a sequence, and their partitions.
 
@@ -158,8 +178,11 @@ def _share(name: str) -> Callable[[_Odd, str, str], Step]:
                 **odd.some("renew", "alone", "with records"),
                 "number": odd.chance.randrange(2),
                 "type": ack if odd.chance.random() > odd.oddity else odd.chance.choice((0, 5, -1, 4)),
-                "count": odd.chance.choice((0, 1, 2, 10)),
+                "count": odd.chance.choice((0, 1, 2, 10, 100)),
                 "ack": odd.chance.random() < 0.6,
+                "most": odd.chance.choice((1, 4, 4, 15, 60, 500)),
+                "strict": odd.chance.random() < 0.4,
+                "batch_size": odd.chance.choice((3, 10, 500)),
                 "version": odd.chance.choice((1, 2)),
             },
         )

@@ -74,10 +74,10 @@ class ShareMembers(GroupMembers):
             topic,
             epoch,
             **self._who(step),
-            max_records=step.odd.get("max_records", 4),
-            batch_size=4,
+            max_records=step.odd.get("max_records", step.odd["most"]),
+            batch_size=step.odd["batch_size"],
             max_wait_ms=200,
-            share_acquire_mode=step.odd.get("acquire_mode", 0),
+            share_acquire_mode=step.odd.get("acquire_mode", int(step.odd["strict"])),
             is_renew_ack="renew" in step.odd,
         )
         if step.odd.get("renew") == "alone":
