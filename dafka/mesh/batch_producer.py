@@ -148,34 +148,38 @@ class BatchProducerNode(ProducerNode):
                 f"a record has at most {limits.RECORD_OCTETS} octets with its key and headers, "
                 f"this one has {size}"
             )
-        while True:
-            sealed = None
-            with self._lock:
-                if self._shut:
-                    self._hub.check()
-                    raise ProducerClosedError("the producer is closed")
-                batch = self._open
-                records = batch.records
-                index = len(records)
-                if index and batch.room >= size and index < limits.BATCH_RECORDS:
-                    records.append(record)
-                    batch.room -= size
-                    break
-                if not self.full and not self.is_full():
-                    if not index:  # a batch takes its first record whatever its size
+        begun: Batch | None = None  # by this record
+        try:
+            while True:
+                sealed = None
+                with self._lock:
+                    if self._shut:
+                        self._hub.check()
+                        raise ProducerClosedError("the producer is closed")
+                    batch = self._open
+                    records = batch.records
+                    index = len(records)
+                    if index and batch.room >= size and index < limits.BATCH_RECORDS:
                         records.append(record)
                         batch.room -= size
                         break
-                    sealed = self._seal()
-            if sealed is None:
-                self.wait_for_room(timeout)
-            else:
-                self._encode(sealed)
-                if len(self.pending) > 1:
-                    self._hub.give_way()  # consumers and stores would have nothing to do meanwhile
-        if not index:
-            self._hub.post(self._opened, batch)
-        return batch.base_offset + index
+                    if not self.full and not self.is_full():
+                        if not index:  # a batch takes its first record whatever its size
+                            begun = batch
+                            records.append(record)
+                            batch.room -= size
+                            break
+                        sealed = self._seal()
+                if sealed is None:
+                    self.wait_for_room(timeout)
+                else:
+                    self._encode(sealed)
+                    if len(self.pending) > 1:
+                        self._hub.give_way()  # consumers and stores would have nothing to do meanwhile
+            return batch.base_offset + index
+        finally:  # also where an interrupt is raised: other records may be in the batch by now
+            if begun is not None:
+                self._hub.post(self._opened, begun)
 
     def seal(self) -> int:
         """Seal the open batch although it is not full; the sequence behind it."""

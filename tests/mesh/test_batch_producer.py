@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 
@@ -322,6 +323,32 @@ def test_a_thread_interrupted_while_it_encodes_loses_nothing(stored, monkeypatch
         producer.flush(100)
         assert [int(next(consumer).value) for _ in range(3)] == [0, 1, 2]
     assert interrupted
+
+
+def test_records_behind_one_that_was_interrupted_leave_when_their_batch_has_lingered(stored):
+    before, interrupted = sys.gettrace(), []
+
+    def interrupt(frame, event, _):
+        if frame.f_code.co_name != "_append_otherwise":
+            return None
+        if event == "line" and not interrupted and producer._node._open.records:
+            interrupted.append(frame.f_lineno)  # the record is in the batch, and its call not over
+            raise KeyboardInterrupt
+        return interrupt
+
+    with (
+        Consumer(["hello"], tower=stored, offset_reset="earliest") as consumer,
+        Producer("hello", tower=stored, batch=True) as producer,
+    ):
+        sys.settrace(interrupt)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                producer.send(b"0")
+        finally:
+            sys.settrace(before)
+        assert interrupted
+        producer.send(b"1")
+        assert [record.value for record in consumer.poll(100, max_records=2)] == [b"0", b"1"]
 
 
 def test_a_child_after_fork_is_told(tower):
