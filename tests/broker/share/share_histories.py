@@ -314,11 +314,13 @@ class World:
         assert found is not None
         partition = self.machine(found.start)
         partition.restore(found.start, found.runs)
+        stored_start = partition.start
         partition.trim(self.log_start)
         partition.truncate(self.log_end)
         self.partition = partition
         self.start, self.end = partition.start, partition.end
-        self.written, self.writing = self.start, None
+        # What retention has removed moves the start further over what was done with: that is not on disk.
+        self.written, self.writing = min(max(stored_start, self.log_start), self.start), None
         self.model = {}
         for run in partition.runs:
             assert run.state is not ACQUIRED
