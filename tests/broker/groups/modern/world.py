@@ -49,10 +49,15 @@ def standing(group: ModernGroup[Any, Any]) -> dict[str, Any]:
         "epochs": (group.epoch, group.assignment_epoch),
         "state": group.state_name,
         "members": {
-            name: (group.target.get(name), member.epoch, group.is_reconciled(member))
+            name: (_some(group.target.get(name)), member.epoch, group.is_reconciled(member))
             for name, member in group.members.items()
         },
     }
+
+
+def _some(target: Any) -> Any:
+    """A target, None if there is nothing in it: a member that came after the last one has as much."""
+    return target if target and any(target) else None
 
 
 class World(ABC, Generic[C]):
