@@ -29,6 +29,7 @@ from dafka.commit.retention import CHECK_INTERVAL
 from dafka.hub.dropped import when_dropped
 from dafka.hub.hub import get_hub
 from dafka.log import Durability, OnDamage
+from dafka.log.layout import folder_name
 from dafka.mesh import metrics_port
 from dafka.mesh.address import TowerLike
 from dafka.security.acls.options import ServerAcls
@@ -142,9 +143,7 @@ class Broker:
         )
         check_started_with(group_settings or {})
         check_quota_settings(quota_settings or {})
-        if path is not None and not os.fspath(path):  # as $DATA is when it is not set
-            raise ValueError("path is the name of a folder or None; the current folder is '.'")
-        self._path = None if path is None else os.path.abspath(os.fspath(path))
+        self._path = None if path is None else os.path.abspath(folder_name(path))
         self._hub = get_hub()
         self._running: Resources | None = None
         self._not_dropped: Callable[[], object] = lambda: None
@@ -235,6 +234,7 @@ class Broker:
         """Tell who looks at the mesh that these are served at this port of the broker's host, by HTTP. A
         broker that has not joined a mesh has nobody to tell."""
         core = self._state().core
+        metrics_port.check_port(port)
         if core.joined is not None:
             self._hub.run(metrics_port.announce, core.joined, port)
 

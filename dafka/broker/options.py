@@ -55,6 +55,8 @@ class BrokerOptions:
             raise ValueError(
                 f"default_partitions is a number from 1 to {PARTITIONS_PER_TOPIC}, not {count!r}"
             )
+        if not isinstance(self.auto_create_topics, bool):
+            raise ValueError(f"auto_create_topics is True or False, not {self.auto_create_topics!r:.100}")
         check_choice("durability", self.durability, get_args(Durability))
         check_choice("on_damage", self.on_damage, get_args(OnDamage))
         check_retention(self.retention_ms, self.retention_bytes)
@@ -62,6 +64,10 @@ class BrokerOptions:
         check_offsets_retention(self.offsets_retention)
         if self.tower is not None:
             tower_addresses(self.tower)
+        for name in ("listen", "advertised"):
+            addresses = getattr(self, name)
+            if addresses is not None and not isinstance(addresses, str):
+                raise ValueError(f"{name} is a text with addresses or None, not {addresses!r:.100}")
         if self.advertised is not None and self.listen is None:
             raise ValueError(f"advertised={self.advertised!r} says how to reach a listener: give listen, too")
         if self.tls is not None and not isinstance(self.tls, ServerTls):
@@ -83,6 +89,10 @@ class BrokerOptions:
             raise ValueError(f"zper is dafka.zper.ZperOptions(...) or None, not {self.zper!r}")
         if self.console is not None and not isinstance(self.console, FrontEndOptions):
             raise ValueError(f"console is dafka.console.ConsoleOptions(...) or None, not {self.console!r}")
+        for name in ("group_settings", "quota_settings"):
+            settings = getattr(self, name)
+            if settings is not None and not isinstance(settings, Mapping):
+                raise ValueError(f"{name} is a dict of settings or None, not {settings!r:.100}")
 
     @cached_property
     def retention(self) -> Retention:

@@ -37,6 +37,23 @@ PARTS = (
 _WORD = re.compile(r"[a-z-]+")
 
 
+def folder_name(path: object) -> str:
+    """The name of a folder as a user gives it. Raises TypeError for what is no name of a file, and ValueError
+    for what no folder is called."""
+    try:
+        name = os.fsdecode(path)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"path is the name of a folder, not {path!r:.100}") from None
+    if not name:  # as $DATA is when it is not set
+        raise ValueError("path is the name of a folder; the current folder is '.'")
+    try:
+        if b"\0" not in os.fsencode(name):
+            return name
+    except UnicodeEncodeError:
+        pass
+    raise ValueError(f"path is the name of a folder, and none can be called {name!r:.100}")
+
+
 def refuse_foreign(folder: str) -> None:
     """Raise NotALogError if ``folder`` holds anything that is not a log's; touches nothing."""
     try:

@@ -17,6 +17,7 @@ from dafka.log.errors import DamagedError, LogClosedError, LogForkedError, LogWr
 from dafka.log.folder import take_folder
 from dafka.log.forks import closed, opened
 from dafka.log.growth import Append, grow
+from dafka.log.layout import folder_name
 from dafka.log.limits import COLLECT_ROWS, DAMAGED_PLACES, TAIL_BYTES
 from dafka.log.partition import LogPartition, Partitions
 from dafka.log.reader import Reader
@@ -83,7 +84,7 @@ class Log:
             raise ValueError(f"tail_bytes is a number of bytes, not {tail_bytes}")
         if on_damage not in ("raise", "skip"):
             raise ValueError(f"on_damage is 'raise' or 'skip', not {on_damage!r}")
-        self.path = os.path.abspath(os.fspath(path))
+        self.path = os.path.abspath(folder_name(path))
         self.durability = durability
         self._clock = clock
         self._closed: type[LogClosedError] | None = None

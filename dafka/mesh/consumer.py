@@ -128,10 +128,10 @@ class Consumer:
 
     def poll(self, timeout: float = 0.0, max_records: int = 500) -> list[Record]:
         """The records at hand, at most ``max_records``; waits up to ``timeout`` seconds for the first one
-        (infinity: for ever). Raises ValueError for a ``timeout`` of NaN."""
+        (infinity: for ever). Raises ValueError for a ``timeout`` of NaN or another ``max_records``."""
         self._check_open()
-        if max_records < 1:
-            raise ValueError(f"max_records is at least 1, not {max_records!r}")
+        if not isinstance(max_records, int) or max_records < 1:
+            raise ValueError(f"max_records is a number of records, at least 1, not {max_records!r:.100}")
         deadline = time.monotonic() + bounded_wait(timeout)
         records: list[Record] = []
         while len(records) < max_records:

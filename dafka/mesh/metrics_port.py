@@ -20,10 +20,17 @@ ID = b"Q"
 
 def announce(node: Any, port: int) -> None:
     """Tell that the metrics of ``node`` are served at this port of its host, by HTTP, and no longer at
-    another one. Hub side."""
+    another one. Hub side. Raises ValueError for what is no port."""
+    check_port(port)
     before = [prefix for prefix in node.endpoint.nodes[node] if prefix[:1] == ID]
     told = Subscribe(ID + node.known_as + b":%d" % port)
     node.endpoint.publish(node, [*map(Unsubscribe, before), told])
+
+
+def check_port(port: object) -> None:
+    """Raise ValueError for what is no port."""
+    if type(port) is not int or not 0 < port < 2**16:
+        raise ValueError(f"port is a number from 1 to 65535, not {port!r:.100}")
 
 
 def announced(prefixes: Iterable[bytes]) -> Mapping[bytes, int]:

@@ -12,7 +12,7 @@ from dafka.hub.waits import interval_of
 from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, check_address, new_address, tower_addresses
 from dafka.protocol.framing import Framing
-from dafka.security.keys import KeyFolder
+from dafka.security.keys import KeyFolder, check_keys
 
 TRANSPORTS = ("libzmq", "zmtp")
 TRANSPORT = "zmtp"
@@ -113,11 +113,9 @@ def mesh_options(
         raise ValueError(f"framing is {known}, not {framing!r}") from None
     if transport not in (None, *TRANSPORTS):
         raise ValueError(f"transport is {' or '.join(map(repr, TRANSPORTS))}, not {transport!r}")
-    if keys is not None:
-        if not isinstance(keys, KeyFolder):
-            raise ValueError(f"keys is a dafka.security.KeyFolder, not {keys!r:.100}")
-        if (transport or TRANSPORT) != "zmtp":
-            raise ValueError("keys need the transport 'zmtp'")
+    check_keys(keys)
+    if keys is not None and (transport or TRANSPORT) != "zmtp":
+        raise ValueError("keys need the transport 'zmtp'")
     return EndpointOptions(
         tower_addresses(tower),
         bind,

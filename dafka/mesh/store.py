@@ -21,6 +21,7 @@ from dafka.hub.hub import Hub, get_hub
 from dafka.hub.turns import Pace
 from dafka.log import Durability, Log, LogPartition, OnDamage, shapes
 from dafka.log.kinds import STORE, check_kind
+from dafka.log.layout import folder_name
 from dafka.log.limits import NAME_BYTES
 from dafka.mesh import metrics_port
 from dafka.mesh.address import TowerLike, check_address, check_topic, new_address
@@ -65,9 +66,7 @@ class Store:
         check_choice("durability", durability, get_args(Durability))
         check_choice("on_damage", on_damage, get_args(OnDamage))
         default = check_retention(retention_ms, retention_bytes)
-        by_topic = {
-            check_topic(topic): check_retention(*bounds) for topic, bounds in (topic_retention or {}).items()
-        }
+        by_topic = _check_topic_retention(topic_retention)
         interval = check_interval(retention_check_interval)
         self._hub = get_hub()
         octets = None if address is None else check_address(address)
@@ -75,9 +74,7 @@ class Store:
         if options.keys is not None:
             options.keys.check_store()
         self._tower = tower  # one that nobody else has runs as long as this node
-        self.path = os.fspath(path)
-        if not self.path:
-            raise ValueError("path is the name of a folder; the current folder is '.'")
+        self.path = folder_name(path)
 
         def start() -> tuple[StoreNode, Cleaner]:
             node = _open(self._hub, options, self.path, durability, on_damage, octets)
@@ -138,6 +135,21 @@ def _open(
         writer.close()
         log.close()
         raise
+
+
+def _check_topic_retention(given: object) -> dict[bytes, Retention]:
+    """Bounds of topics as a user gives them. Raises ValueError."""
+    if given is None:
+        return {}
+    expected = "topic_retention is a dict with a dafka.mesh.retention.Retention for each topic"
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{expected}, not {given!r:.100}")
+    by_topic = {}
+    for topic, bounds in given.items():
+        if not isinstance(bounds, tuple) or len(bounds) != 2:
+            raise ValueError(f"{expected}; for {topic!r:.100} it has {bounds!r:.100}")
+        by_topic[check_topic(topic)] = check_retention(*bounds)
+    return by_topic
 
 
 def _is_address(value: object) -> bool:

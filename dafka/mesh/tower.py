@@ -26,7 +26,7 @@ from dafka.mesh.speakers import CAUSE, Speakers
 from dafka.protocol.beacons import WELCOME, NodeBeacon, decode_beacon, encode_beacon
 from dafka.protocol.errors import DafkaError, MalformedMessage
 from dafka.roles.tower import TowerRole
-from dafka.security.keys import Allowed, KeyFolder, ServerKeys
+from dafka.security.keys import Allowed, KeyFolder, ServerKeys, check_keys
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,8 @@ class Tower:
     to. The C daemon's are ``tcp://*:5556`` and ``tcp://*:5557``. ``keys``: only nodes on the list of this
     folder may come in, and beacons are encrypted; None: all, in clear text. A tower runs from its
     construction until :meth:`close`; ``with Tower() as tower:`` closes it. Raises :class:`TowerBindError`,
-    and :class:`~dafka.security.KeyFolderError`.
+    :class:`~dafka.security.KeyFolderError`, TypeError for addresses that are no text, and ValueError for
+    ``keys`` that are no KeyFolder.
     """
 
     def __init__(
@@ -52,6 +53,10 @@ class Tower:
         *,
         keys: KeyFolder | None = None,
     ) -> None:
+        for name, address in (("publish_to", publish_to), ("subscribe_from", subscribe_from)):
+            if not isinstance(address, str):
+                raise TypeError(f"{name} is an address such as 'tcp://127.0.0.1:*', not {address!r:.100}")
+        check_keys(keys)
         loaded = None if keys is None else keys.load_server()
         self._hub = get_hub()
         self._node = self._hub.run(_TowerNode, publish_to, subscribe_from, loaded)
@@ -165,7 +170,7 @@ class _TowerNode:
     def _bind(socket: Socket, address: str) -> str:
         try:
             return socket.bind(address)
-        except zmq.ZMQError as error:
+        except (zmq.ZMQError, UnicodeError) as error:
             raise TowerBindError(f"a tower cannot bind {address!r}: {error}") from error
 
     def _loop(self) -> None:

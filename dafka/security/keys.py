@@ -139,6 +139,12 @@ class KeyFolder(NamedTuple):
         raise KeyFolderError(f"{folder} has the keys of several nodes: say which, of {', '.join(nodes)}")
 
 
+def check_keys(keys: object) -> None:
+    """Raise ValueError for a ``keys=`` that is neither a KeyFolder nor None."""
+    if keys is not None and not isinstance(keys, KeyFolder):
+        raise ValueError(f"keys is a dafka.security.KeyFolder, not {keys!r:.100}")
+
+
 class Allowed:
     """The public keys of those that may come in: those in a folder, read again every LOOK_SECONDS.
 

@@ -80,6 +80,21 @@ def test_a_folder_without_a_name_is_refused():
     for make in (Broker, Store):
         with pytest.raises(ValueError, match=r"the name of a folder.*; the current folder is '\.'"):
             make("")
+        for wrong in ("a\0b", "\ud800"):
+            with pytest.raises(ValueError, match="none can be called"):
+                make(wrong)
+        with pytest.raises(TypeError, match="path is the name of a folder, not 5"):
+            make(5)
+    with pytest.raises(TypeError, match="path is the name of a folder, not None"):
+        Store(None)
+
+
+def test_folders_are_named_by_octets_as_well(tmp_path):
+    with Tower() as tower, Store(os.fsencode(tmp_path / "store"), tower=tower) as store:
+        assert store.path == str(tmp_path / "store")
+    (tmp_path / "thesis.tex").write_text("%")
+    with pytest.raises(NotALogError, match="it holds"):
+        Store(os.fsencode(tmp_path))
 
 
 def test_a_folder_with_something_else_in_it_is_refused(tmp_path):

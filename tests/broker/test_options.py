@@ -55,3 +55,24 @@ def test_other_settings_must_make_sense():
         Broker(durability="often")
     with pytest.raises(InvalidAddressError, match="nowhere"):
         Broker(tower=("nowhere", "tcp://127.0.0.1:1"))
+
+
+@pytest.mark.parametrize("option", ["group_settings", "quota_settings"])
+@pytest.mark.parametrize("wrong", [5, "x", ["a"]])
+def test_settings_that_are_no_dict_are_named(option, wrong):
+    with pytest.raises(ValueError, match=f"{option} is a dict of settings"):
+        Broker(**{option: wrong})
+
+
+@pytest.mark.parametrize("wrong", [5, b"localhost", ["localhost"]])
+def test_addresses_that_are_no_text_are_named(wrong):
+    with pytest.raises(ValueError, match="listen is a text with addresses"):
+        Broker(listen=wrong)
+    with pytest.raises(ValueError, match="advertised is a text with addresses"):
+        Broker(listen="127.0.0.1:0", advertised=wrong)
+
+
+@pytest.mark.parametrize("wrong", ["no", 0, None])
+def test_the_creation_of_topics_is_on_or_off(wrong):
+    with pytest.raises(ValueError, match="auto_create_topics is True or False"):
+        Broker(auto_create_topics=wrong)

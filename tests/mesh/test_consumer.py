@@ -55,6 +55,12 @@ def test_polls_loops_and_next_follow_each_other(consumer):
     assert [record.value for record in consumer.poll()] == VALUES[15:]
 
 
+def test_a_poll_for_what_is_no_number_of_records_is_refused(consumer):
+    for wrong in (None, 0, -1, "5", float("nan"), float("inf"), 1.5):
+        with pytest.raises(ValueError, match="max_records is a number of records"):
+            consumer.poll(max_records=wrong)
+
+
 def test_a_loop_over_a_closed_consumer_is_over(consumer):
     assert left_at(consumer, 1) == VALUES[:1]
     consumer.close()

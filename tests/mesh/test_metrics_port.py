@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 
-from dafka import Consumer, Producer, Store, Tower
+import pytest
+
+from dafka import Broker, Consumer, Producer, Store, Tower
 from dafka.mesh.metrics_port import ID, announced
 from dafka.mesh.observer import Observer
 from dafka.mesh.options import mesh_options
@@ -21,6 +23,20 @@ def test_only_an_address_with_a_port_is_taken():
 def test_an_address_that_announces_two_ports_is_left_out():
     one, other = b"0" * 32, b"1" * 32
     assert announced([ID + one + b":22", ID + other + b":9100", ID + one + b":9100"]) == {other: 9100}
+
+
+def test_numbers_that_are_no_ports_are_refused(tmp_path):
+    with (
+        Tower() as tower,
+        Producer("t", tower=tower) as producer,
+        Consumer(["t"], tower=tower) as consumer,
+        Store(tmp_path, tower=tower) as store,
+        Broker() as broker,
+    ):
+        for node in (producer, consumer, store, broker):
+            for wrong in (None, "9090", 0, -1, 65536, 9090.0, float("nan"), True):
+                with pytest.raises(ValueError, match="port is a number from 1 to 65535, not"):
+                    node.announce_metrics(wrong)
 
 
 def test_nodes_of_each_kind_tell_their_port_until_they_leave(tmp_path):

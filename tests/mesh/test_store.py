@@ -78,6 +78,9 @@ def test_a_folder_has_one_store_at_a_time(tower, tmp_path):
         {"on_damage": "hide"},
         {"retention_check_interval": 0},
         {"retention_bytes": "x"},
+        {"topic_retention": 5},
+        {"topic_retention": {"t": None}},
+        {"topic_retention": {"t": (1, 2, 3)}},
     ],
 )
 def test_invalid_settings_are_named_and_leave_no_folder(tower, tmp_path, wrong):

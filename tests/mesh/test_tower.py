@@ -124,6 +124,18 @@ def test_an_address_that_is_taken_is_named_and_the_other_one_not_kept():
         Tower("tcp://127.0.0.1:*", tower.addresses[1])
 
 
+def test_arguments_of_another_kind_are_named():
+    for wrong in (None, 5, b"tcp://127.0.0.1:*"):
+        with pytest.raises(TypeError, match="publish_to is an address such as"):
+            Tower(wrong)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="subscribe_from is an address such as"):
+            Tower(subscribe_from=wrong)  # type: ignore[arg-type]
+    with pytest.raises(TowerBindError, match="cannot bind"):
+        Tower("\udc80")
+    with pytest.raises(ValueError, match=r"keys is a dafka\.security\.KeyFolder, not 'keys'"):
+        Tower(keys="keys")  # type: ignore[arg-type]
+
+
 def test_every_interface_is_reached_by_one_of_them():
     assert reachable("tcp://0.0.0.0:5556") == reachable("tcp://[::]:5556") == "tcp://127.0.0.1:5556"
     assert reachable("tcp://0.0.0.0:5556", "10.0.0.1") == "tcp://10.0.0.1:5556"

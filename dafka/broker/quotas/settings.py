@@ -22,8 +22,9 @@ def check_quota_settings(settings: Mapping[str, str]) -> None:
             listed = ", ".join(DEFAULTS)
             raise ValueError(f"{name!r} is not one of the settings of quotas, which are {listed}")
         most = _MOST[name.rpartition(".")[2]]
-        if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= most:
-            raise ValueError(f"{name} is a number from 1 to {most}, not {value!r}")
+        is_number = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10
+        if not is_number or not 1 <= int(value) <= most:
+            raise ValueError(f"{name} is a text with a number from 1 to {most}, not {value!r:.100}")
 
 
 def windows(settings: Mapping[str, str], prefix: str = "") -> Windows:

@@ -28,6 +28,7 @@ from dafka.hub.pool import run_in
 from dafka.hub.turns import Pace, next_turn
 from dafka.log import Durability, Log, LogError
 from dafka.log.kinds import DATA_STORE, check_kind
+from dafka.log.layout import folder_name
 from dafka.overlay.errors import InvalidValue
 from dafka.overlay.stores.content import Content, Entry, Origin, Row
 from dafka.overlay.stores.errors import BackendFailure
@@ -66,7 +67,7 @@ class DiskBackend:
     """
 
     def __init__(self, hub: Hub, disk: Disk, name: str) -> None:
-        self.path = os.fspath(disk.path)
+        self.path = folder_name(disk.path)
         self._hub = hub
         self._offset = time.time() - time.monotonic()  # from the master's clock to the wall's
         try:

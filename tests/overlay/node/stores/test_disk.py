@@ -186,6 +186,13 @@ def test_a_large_content_is_loaded_beside_the_hub(attach):
     no_long_turn(get_hub().turns.longest_cpu, 0.05)
 
 
+def test_a_folder_that_cannot_be_is_refused():
+    with Endpoint() as endpoint:
+        for wrong, error, named in ((None, TypeError, "path is the"), ("a\0b", ValueError, "none can be")):
+            with pytest.raises(error, match=named):
+                endpoint.attach_master("st", Disk(wrong))
+
+
 def test_entries_written_before_the_end_are_there(tmp_path):
     endpoint = Endpoint()
     store = endpoint.attach_master("st", Disk(tmp_path / "store"))
