@@ -28,6 +28,15 @@ log = bounded_logger(__name__)
 GROUP = "dafka-bridge."
 
 
+def _list_of(option: str, what: str, kinds: tuple[type, ...], given: Any) -> list[Any]:
+    """What ``given`` has. Raises InvalidRule if it is no iterable of these kinds: it would carry nothing."""
+    items = list(given) if isinstance(given, Iterable) else [given]
+    for item in items:
+        if not isinstance(item, kinds):
+            raise InvalidRule(f"{option} is a list of {what}, and {item!r:.100} is none")
+    return items
+
+
 class Bridge:
     """Joins an endpoint of the overlay with a broker: one of this process, or any Kafka by TCP.
 
@@ -51,8 +60,8 @@ class Bridge:
         login: ``security_protocol``, ``tls`` and ``sasl``, as for :func:`dafka.broker.connect`.
 
     After a kill, records and messages behind the last checkpoint, about a second ago, are carried again;
-    nothing is left out. Raises :class:`~dafka.overlay.bridge.rules.InvalidRule` and what
-    :func:`dafka.broker.connect` raises.
+    nothing is left out. Raises :class:`~dafka.overlay.bridge.rules.InvalidRule`, TypeError for what is no
+    ``endpoint``, and what :func:`dafka.broker.connect` raises.
     """
 
     def __init__(
@@ -68,7 +77,12 @@ class Bridge:
         timeout: float | None = None,
         **login: Any,
     ) -> None:
-        rules, patterns = list(rules), [share] if isinstance(share, str) else list(share)
+        if not isinstance(endpoint, Endpoint):
+            raise TypeError(f"endpoint is a dafka.overlay.Endpoint, not {endpoint!r:.100}")
+        if name is not None and not (isinstance(name, str) and name):
+            raise InvalidRule(f"name is a text, under which a bridge keeps its place, not {name!r:.100}")
+        rules = _list_of("rules", "ToKafka(...) or ToOverlay(...)", (ToKafka, ToOverlay), rules)
+        patterns = _list_of("share", "names of topics", (str,), [share] if isinstance(share, str) else share)
         if patterns and site is None:
             raise InvalidRule("topics are shared under the name of a site: give site")
         if site is None and not rules:

@@ -88,6 +88,10 @@ class ToKafka:
         headers: Mapping[str, str] | None = None,
         form: str = "json",
     ) -> None:
+        if headers is not None and not isinstance(headers, Mapping):
+            raise InvalidRule(f"headers is a dict of names and templates or None, not {headers!r:.100}")
+        if not isinstance(prefix, str):
+            raise InvalidRule(f"prefix is a text, not {prefix!r:.100}")
         self.prefix = prefix
         self.form = _form(form)
         self._topic = Template(topic, FROM_OVERLAY)
@@ -161,6 +165,8 @@ class ToOverlay:
     """
 
     def __init__(self, pattern: str, topic: str, *, form: str = "json") -> None:
+        if not isinstance(pattern, str):
+            raise InvalidRule(f"pattern is a text, not {pattern!r:.100}")
         self.pattern = pattern
         self.form = _form(form)
         self._topic = Template(topic, FROM_KAFKA)

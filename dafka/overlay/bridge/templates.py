@@ -40,6 +40,8 @@ class Template:
     """A template that may use the fields ``known``. Raises :class:`TemplateError`."""
 
     def __init__(self, text: str, known: Collection[str]) -> None:
+        if not isinstance(text, str):
+            raise TemplateError(f"a template is a text, not {text!r:.100}")
         self.text = text
         self._parts: list[str | _Field] = []
         try:

@@ -19,7 +19,7 @@ from dafka.overlay.node.stores.disk import Disk, Memory
 from dafka.overlay.node.stores.store import Store, attach
 from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber, text_of
 from dafka.overlay.node.types import EndpointId, PeerInfo, parse_address
-from dafka.overlay.peering.handshake import VERSIONS
+from dafka.overlay.peering.handshake import VERSIONS, check_versions
 from dafka.overlay.peering.statuses import Error, Status
 from dafka.overlay.values import Value
 from dafka.overlay.values.containers import octets_of
@@ -69,6 +69,9 @@ class Endpoint:
         versions: tuple[int, int] = VERSIONS,
         websocket: str | Iterable[str] = (),
     ) -> None:
+        check_versions(versions)
+        listens, websockets = _addresses("listen", listen), _addresses("websocket", websocket)
+        connects = _addresses("peers", peers)
         self.id = EndpointId.random() if id is None else EndpointId.parse(id)
         self._security = Security(tls)
         self._hub = get_hub()
@@ -78,11 +81,11 @@ class Endpoint:
         self._callbacks: StatusSubscriber | None = None
         self._websockets: list[Any] = []
         try:
-            for address in [listen] if isinstance(listen, str) else listen:
+            for address in listens:
                 self.listen(address)
-            for address in [websocket] if isinstance(websocket, str) else websocket:
+            for address in websockets:
                 self.listen_websocket(address)
-            for address in [peers] if isinstance(peers, str) else peers:
+            for address in connects:
                 self.peer_nosync(address)
         except BaseException:
             self.close()
@@ -337,3 +340,11 @@ class Endpoint:
 
     def _forget_statuses(self, subscriber: StatusSubscriber) -> None:
         self._hub.run(self._carrier.remove_listener, subscriber)
+
+
+def _addresses(option: str, given: str | Iterable[str]) -> list[str]:
+    if isinstance(given, str):
+        return [given]
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{option} is an address 'HOST:PORT' or a list of these, not {given!r:.100}")
+    return list(given)

@@ -94,6 +94,16 @@ class _State(Enum):
     OVER = auto()
 
 
+def check_versions(versions: object) -> None:
+    """Raise ValueError for what is no pair of the lowest and the highest version that a node speaks."""
+    known = range(LIBBROKER, WITH_ROUTING + 1)
+    if not isinstance(versions, tuple) or len(versions) != 2 or not all(type(one) is int for one in versions):
+        raise ValueError(f"versions is a pair of numbers such as {VERSIONS}, not {versions!r:.100}")
+    low, high = versions
+    if low not in known or high not in known or low > high:
+        raise ValueError(f"versions are from {LIBBROKER} to {WITH_ROUTING}, ascending, not {versions!r:.100}")
+
+
 class Handshake:
     """Takes messages without their lengths. ``announce`` says what to tell a peer of a version."""
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from overlay.bridge import kafka, rows
@@ -242,3 +242,28 @@ def test_options_that_make_no_sense_are_refused() -> None:
             Bridge(endpoint, "127.0.0.1:1", share=["*"])
         with pytest.raises(InvalidRule, match="nothing to do"):
             Bridge(endpoint, "127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"rules": [5]}, "rules is a list of ToKafka.*, and 5 is none"),
+        ({"rules": 5}, "rules is a list"),
+        ({"rules": [ToKafka]}, "rules is a list"),
+        ({"rules": None, "site": "a"}, "rules is a list"),
+        ({"site": "a", "share": [b"t"]}, "share is a list of names"),
+        ({"site": "a", "share": None}, "share is a list of names"),
+        ({"site": 5}, "site 5"),
+        ({"site": "a", "name": 5}, "name is a text"),
+    ],
+)
+def test_arguments_with_which_nothing_would_be_carried_are_refused(
+    wrong: dict[str, Any], message: str
+) -> None:
+    with Endpoint() as endpoint, pytest.raises(InvalidRule, match=message):
+        Bridge(endpoint, "127.0.0.1:1", timeout=0, **wrong)
+
+
+def test_an_endpoint_that_is_none_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"endpoint is a dafka\.overlay\.Endpoint, not None"):
+        Bridge(None, "127.0.0.1:1", site="a")  # type: ignore[arg-type]

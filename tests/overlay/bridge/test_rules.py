@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -128,3 +129,24 @@ def test_rules_that_make_no_sense_are_refused() -> None:
         ToKafka("", "{offset}")
     with pytest.raises(TemplateError, match="sender"):
         ToOverlay("*", "{sender}")
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"t"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda wrong: ToKafka("/t", wrong),
+        lambda wrong: ToKafka(wrong, "t"),
+        lambda wrong: ToKafka("/t", "t", headers={"h": wrong}),
+        lambda wrong: ToOverlay(wrong, "/t"),
+        lambda wrong: ToOverlay("t", wrong),
+    ],
+)
+def test_arguments_that_are_no_texts_are_refused(make: Callable[[object], object], wrong: object) -> None:
+    with pytest.raises((InvalidRule, TemplateError), match="is a text, not"):
+        make(wrong)
+
+
+def test_headers_that_are_no_dict_are_refused() -> None:
+    with pytest.raises(InvalidRule, match="headers is a dict"):
+        ToKafka("/t", "t", headers=["h"])  # type: ignore[arg-type]

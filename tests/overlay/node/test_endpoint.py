@@ -345,3 +345,15 @@ def test_events_have_the_octets_of_their_values(arguments):
 def test_a_topic_that_is_none_is_refused_with_what_it_is(call):
     with Endpoint() as endpoint, pytest.raises(TypeError, match="a string is a str or bytes, not"):
         call(endpoint)
+
+
+@pytest.mark.parametrize("wrong", [None, "", {}, (1,), (1, 2, 3), ("1", "2"), (2, 1), (0, 1), (1, 3)])
+def test_versions_that_nobody_speaks_are_refused(wrong):
+    with pytest.raises(ValueError, match=r"versions (is a pair|are from 1 to 2)"):
+        Endpoint(versions=wrong)
+
+
+@pytest.mark.parametrize("option", ["listen", "websocket", "peers"])
+def test_addresses_that_are_no_list_are_named(option):
+    with pytest.raises(TypeError, match=f"{option} is an address .*, not None"):
+        Endpoint(**{option: None})

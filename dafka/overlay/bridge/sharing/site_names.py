@@ -20,7 +20,7 @@ _SITE = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 def check_site(site: str) -> str:
     """A name that can stand before the dot. Raises :class:`InvalidRule`."""
-    if not _SITE.fullmatch(site):
+    if not isinstance(site, str) or not _SITE.fullmatch(site):
         raise InvalidRule(f"site {site!r}: letters, digits, - and _, at most 100; a dot would end the name")
     return site
 
