@@ -67,7 +67,7 @@ class BrokerOptions:
         for name in ("listen", "advertised"):
             addresses = getattr(self, name)
             if addresses is not None and not isinstance(addresses, str):
-                raise ValueError(f"{name} is a text with addresses or None, not {addresses!r:.100}")
+                raise ValueError(f"{name} is a text such as HOST:PORT or None, not {addresses!r:.100}")
         if self.advertised is not None and self.listen is None:
             raise ValueError(f"advertised={self.advertised!r} says how to reach a listener: give listen, too")
         if self.tls is not None and not isinstance(self.tls, ServerTls):

@@ -66,9 +66,9 @@ def test_settings_that_are_no_dict_are_named(option, wrong):
 
 @pytest.mark.parametrize("wrong", [5, b"localhost", ["localhost"]])
 def test_addresses_that_are_no_text_are_named(wrong):
-    with pytest.raises(ValueError, match="listen is a text with addresses"):
+    with pytest.raises(ValueError, match="listen is a text such as HOST:PORT"):
         Broker(listen=wrong)
-    with pytest.raises(ValueError, match="advertised is a text with addresses"):
+    with pytest.raises(ValueError, match="advertised is a text such as HOST:PORT"):
         Broker(listen="127.0.0.1:0", advertised=wrong)
 
 
