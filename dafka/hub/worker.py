@@ -38,15 +38,19 @@ class Worker(Aside):
         measured = is_measured()
         step = super().run(_begin, whole if measured is None else partial(_measure, whole, measured))
         while type(step) is _Question:
+            asking, call = step
+            del step  # arguments and outcome are freed where the function ends, not in a turn of the hub
             try:
-                value = step.call()
+                outcome = [call()]
             except GreenletExit as end:  # the caller is killed
-                super().run(_throw, step.function, end)
+                super().run(_throw, asking, end)
                 raise
             except BaseException as error:
-                step = super().run(_throw, step.function, error)
+                del call
+                step = super().run(_throw, asking, error)
             else:
-                step = super().run(_go_on, step.function, value)
+                del call
+                step = super().run(_go_on, asking, outcome)
         return step  # type: ignore[no-any-return]
 
 
@@ -92,9 +96,9 @@ def _begin(function: Callable[[], Any]) -> Any:
     return _Function(function).switch()
 
 
-def _go_on(function: _Function, value: Any) -> Any:
+def _go_on(function: _Function, outcome: list[Any]) -> Any:
     function.parent = getcurrent()
-    return function.switch(value)
+    return function.switch(outcome.pop())
 
 
 def _throw(function: _Function, error: BaseException) -> Any:

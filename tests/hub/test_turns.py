@@ -11,7 +11,7 @@ from dafka import Broker
 from dafka.hub import limits
 from dafka.hub.hub import get_hub
 from dafka.hub.pool import BATCHES
-from dafka.hub.turns import Pace, TurnGauge, next_turn
+from dafka.hub.turns import Pace, TurnGauge, let_go, next_turn
 
 
 def burn(seconds: float) -> None:
@@ -92,6 +92,35 @@ def test_much_paced_work_at_once_makes_no_longer_turns_than_one():
     _, cpu = gauged(work_together)
     no_long_turn(cpu, 0.02)
     assert sorted(finished) == list(range(10))
+
+
+def test_very_many_objects_are_let_go_in_pieces(monkeypatch):
+    monkeypatch.setattr(limits, "PACE_SECONDS", 0.0)
+    turn, freed = [0], [0]
+    most = [0]
+
+    class Freed:
+        def __del__(self) -> None:
+            freed[0] += 1
+
+    def others() -> None:
+        while turn[0] >= 0:
+            most[0] = max(most[0], freed[0])
+            freed[0] = 0
+            turn[0] += 1
+            next_turn()
+
+    def go() -> None:
+        other = gevent.spawn(others)
+        listed, named = [Freed() for _ in range(1000)], {number: Freed() for number in range(1000)}
+        let_go(listed, named)
+        assert len(listed) <= limits.PACE_ITEMS
+        assert len(named) <= limits.PACE_ITEMS
+        turn[0] = -1
+        other.kill()
+
+    get_hub().run(go)
+    assert 0 < most[0] <= 2 * limits.PACE_ITEMS
 
 
 def test_a_green_thread_that_is_killed_while_it_pauses_holds_up_nobody():

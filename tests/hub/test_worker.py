@@ -132,3 +132,18 @@ def test_a_large_request_that_waits_for_the_disk_keeps_no_other_large_one_waitin
             opened.set()
             del storage.commit
         assert len(large.receive_frame()) > 3000
+
+
+def test_arguments_and_outcome_of_a_question_are_freed_in_the_thread(worker: Worker) -> None:
+    """Very many objects take long to free, which would be a long turn of the hub."""
+    freed: list[bool] = []
+
+    class Freed:
+        def __del__(self) -> None:
+            freed.append(get_hub().here)
+
+    def function() -> None:
+        ask(lambda _: Freed(), Freed())
+
+    in_hub(worker.run, function)
+    assert freed == [False, False]

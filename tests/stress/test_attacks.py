@@ -22,8 +22,10 @@ from cli.tools import running
 from crc32c import crc32c
 
 from dafka import Broker
+from dafka.broker.codec import fetch_request
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.share import ShareHeartbeat
+from dafka.broker.records import fetch as fetching
 from dafka.broker.server.answers import share as answers
 from dafka.broker.share.delivery import Delivery
 from dafka.commit import writer
@@ -165,6 +167,43 @@ def test_answers_about_very_many_share_partitions_are_made_in_pieces(monkeypatch
         wire.ask(share_offsets(None), 0)
     assert {name for name, _ in seen} == {"fetched_partition", "offset_of", "leave"}
     assert max(seen.values()) <= hub_limits.PACE_ITEMS
+
+
+def test_fetches_of_very_many_partitions_free_their_objects_in_pieces(monkeypatch):
+    """What ends with a function is freed at once, which takes long if nothing else refers to it."""
+    count = 10 * hub_limits.PACE_ITEMS
+    pauses, freed = [0], Counter[tuple[str, int]]()
+    in_later_turn = turns.in_later_turn
+
+    def pause(go_on: Any) -> None:
+        pauses[0] += 1
+        in_later_turn(go_on)
+
+    def watch(module: Any, name: str) -> None:
+        class Watched(getattr(module, name)):
+            def __del__(self) -> None:
+                if get_ident() == hub_thread:  # other threads hold up nobody's turn
+                    freed[name, pauses[0]] += 1
+
+        monkeypatch.setattr(module, name, Watched)
+
+    with Broker(listen="127.0.0.1:0") as broker, WireClient(broker) as wire:
+        wire.ask(attacks.topic_of("topic", count), 5)
+        hub_thread = get_hub().run(get_ident)
+        with uncollected(), monkeypatch.context() as patched:
+            patched.setattr(hub_limits, "PACE_SECONDS", 0.0)  # whoever may pause does
+            patched.setattr(turns, "in_later_turn", pause)
+            watch(fetching, "_Reading")
+            watch(fetching, "Fetched")
+            watch(fetch_request, "FetchFrom")
+            for topic in ("topic", "unknown"):
+                wire.ask(fetch(topic, *[0] * count, wait=1), 11)
+            session = wire.ask(fetch("topic", *[0] * count, session_epoch=0), 11).session_id
+            wire.ask(fetch("topic", wait=1, session_id=session, session_epoch=1, topics=[]), 11)
+            get_hub().run(turns.next_turn)
+    for name in ("_Reading", "Fetched", "FetchFrom"):
+        assert sum(number for (one, _), number in freed.items() if one == name) >= 2 * count
+    assert max(freed.values()) <= hub_limits.PACE_ITEMS + 1
 
 
 @pytest.mark.parametrize("kind", ["consumer", "share"])

@@ -46,7 +46,7 @@ from dafka.broker.records.producer_state import ProducerStates
 from dafka.broker.topics.epoch_history import FIRST, EpochHistory
 from dafka.broker.topics.table import Partition, TopicTable
 from dafka.hub.flag import Flag
-from dafka.hub.turns import Pace
+from dafka.hub.turns import Pace, let_go
 from dafka.log import DamagedError, Log, LogClosedError, LogError, LogPartition
 from dafka.log.repeating import bounded_logger
 from dafka.protocol.batch import HEADER_OCTETS, read_header, with_offset
@@ -177,8 +177,11 @@ class Fetch:
             self._wait(time.monotonic() + max_wait)
         producers, paced = self._producers, self._pace.over(readings.items())
         if not self._enough or self._min_bytes <= 0:
-            return {key: reading.answer(producers) for key, reading in paced}
-        return {key: reading.answer(producers) for key, reading in paced if reading.has_result}
+            answers = {key: reading.answer(producers) for key, reading in paced}
+        else:
+            answers = {key: reading.answer(producers) for key, reading in paced if reading.has_result}
+        let_go(readings)
+        return answers
 
     @property
     def octets(self) -> int:
@@ -216,12 +219,13 @@ class Fetch:
             while not self._enough:
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._wake.wait(left):
-                    return
+                    break
                 self._wake.clear()
                 grown, self._grown = self._grown, set()
                 self._read(by_partition[partition] for partition in grown)
         finally:
             self._unwatch(by_partition)
+        let_go(by_partition)
 
     def _unwatch(self, partitions: Iterable[Partition]) -> None:
         left = iter(partitions)

@@ -29,6 +29,7 @@ from dafka.broker.server.fetch_sessions import FetchSessions
 from dafka.broker.server.repeated_fetch import RepeatedFetch
 from dafka.broker.server.sending import joined
 from dafka.broker.server.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, SHARE_FETCH, WIDE, Api
+from dafka.hub.turns import let_go
 from dafka.hub.worker import REQUESTS, ask
 
 T = TypeVar("T")
@@ -193,14 +194,15 @@ def respond_produce(
 ) -> Buffers:
     """The response to a request from :func:`read_produce`; empty with acks=0.
 
-    ``rights`` are the client's. Waits as a green thread. Raises BadRequestError, and the exceptions of the
-    broker.
+    ``rights`` are the client's. Waits as a green thread. The request may be emptied, as it is not needed any
+    more. Raises BadRequestError, and the exceptions of the broker.
     """
     header = frame.header
     if request is None:
         return _refuse(header, BY_KEY[PRODUCE])
     flexible = header.version >= PRODUCE_FLEXIBLE
     answers = produce.produce(broker, request, header.version, rights)
+    let_go(*(partitions for _, partitions in request.topics))
     if request.acks == 0:
         for topic, partitions in answers.items():
             for number, one in partitions:
@@ -213,6 +215,7 @@ def respond_produce(
         body = REQUESTS.run(write_produce, answers, header.version)
     else:
         body = write_produce(answers, header.version)
+    let_go(*answers.values())
     return framed(header.correlation, flexible, [body])
 
 
@@ -261,6 +264,9 @@ def _fetch(
         left = left if still is None else still
     answer, body = answered(left)
     fetch.count(broker, answer)
+    let_go(request.partitions)
+    if isinstance(answer.partitions, list):
+        let_go(answer.partitions)
     return framed(header.correlation, flexible, body)
 
 

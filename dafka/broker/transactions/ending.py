@@ -29,7 +29,7 @@ from dafka.broker.topics.table import Partition
 from dafka.broker.transactions.transaction import Decision, State, Transaction
 from dafka.commit.writer import Writer
 from dafka.hub.changes import Changes
-from dafka.hub.turns import in_pieces
+from dafka.hub.turns import in_pieces, let_go
 from dafka.log import LogClosedError, LogError, LogPartition
 from dafka.log.repeating import bounded_logger
 
@@ -143,13 +143,15 @@ class Ending:
     def _let_go(self, transaction: Transaction, commit: bool, failures: list[Exception]) -> None:
         """Commit the offsets of a decided transaction and delete its rows, some at a time."""
         try:
-            for some in in_pieces(list(transaction.offsets.items()), limits.ENDED_AT_ONCE):
+            offsets = list(transaction.offsets.items())
+            for some in in_pieces(offsets, limits.ENDED_AT_ONCE):
                 rows = dict.fromkeys(row for key, value in some for row in transaction.offset_row(key, value))
                 if commit:
                     rows.update(((OFFSETS, key), value) for key, value in some if key in transaction.offsets)
                 self._writer.put_and_wait(rows)
-                let_go = [key for key, _ in some if transaction.offsets.pop(key, None) is not None]
-                self._offsets.release(let_go)
+                released = [key for key, _ in some if transaction.offsets.pop(key, None) is not None]
+                self._offsets.release(released)
+            let_go(offsets)
             for names in in_pieces(list(transaction.partitions), limits.ENDED_AT_ONCE):
                 self._writer.put_and_wait(
                     dict.fromkeys(row for name in names for row in transaction.partition_row(name))

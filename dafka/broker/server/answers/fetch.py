@@ -45,7 +45,7 @@ from dafka.broker.interface.broker import (
 )
 from dafka.broker.server.answers.naming import topic_names
 from dafka.broker.server.fetch_sessions import Answers, FetchSession, FetchSessions
-from dafka.hub.turns import Pace
+from dafka.hub.turns import Pace, let_go
 from dafka.security.acls.terms import Operation, ResourceType
 
 GATHER_SECONDS = 0.05
@@ -116,7 +116,9 @@ def fetch(
     if admits is not None and not admits(_octets(answers)):
         session.unread.update(dict.fromkeys(place for place, _ in answers if place in session.asked))
         return FetchAnswer(None, session.id)
-    return FetchAnswer(None, session.id, session.changes(answers))
+    changed = session.changes(answers)
+    let_go(answers)
+    return FetchAnswer(None, session.id, changed)
 
 
 def _has_no_level(request: FetchRequest, answers: Answers) -> bool:
@@ -241,6 +243,7 @@ def _read(
         answers += [(by_id[key], one) for key, one in pace.over(found.items())]
     else:
         answers.extend(Pace().over(found.items()))
+    let_go(wanted, found, by_id, refused)
     return answers
 
 
@@ -271,6 +274,7 @@ def _fetch(
         max_bytes = min(request.max_bytes, most)
         found = read(0.0)
     if wait and request.max_wait > 0 and not is_enough(found.values(), request.min_bytes, max_bytes):
+        let_go(found)
         found = read(request.max_wait)
     if len(found) < len(wanted):
         # The others are answered with their offsets only, without the batch that exceeds any limit.

@@ -26,7 +26,7 @@ from dafka.broker.codec.produce_response import Answers
 from dafka.broker.interface.broker import BrokerInterface, Produced
 from dafka.broker.interface.transactions import Writes
 from dafka.broker.server.answers.naming import topic_names
-from dafka.hub.turns import Pace
+from dafka.hub.turns import Pace, let_go
 from dafka.protocol.batch import ATTRIBUTES, FIRST_OFFSET, LENGTH_END, MAGIC, TRANSACTIONAL_BIT, is_zstd
 from dafka.security.acls.terms import Operation, ResourceType
 
@@ -95,7 +95,7 @@ def produce(
             answers = broker.produce(
                 batches, request.acks, transactional_id=request.transactional_id, writes=_writes(version)
             )
-    return {
+    outcomes = {
         topic: [
             (number, refused[topic, number] if (topic, number) in refused else answers[key])  # type: ignore[index]
             for number, key in paced(places.items())
@@ -103,6 +103,8 @@ def produce(
         for topic, places in paced(asked.items())
         if places
     }
+    let_go(batches, answers, refused, *asked.values())
+    return outcomes
 
 
 def _wrong(records: Sequence[bytes], version: int) -> Produced | None:
