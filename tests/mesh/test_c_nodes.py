@@ -37,6 +37,7 @@ PROGRAMS = os.environ.get("DAFKA_TEST_LIBDAFKA", "")
 COUNT = 3000
 CONNECTED_SECONDS = 1.5
 SILENT_SECONDS = 2.0
+MOST_SAID = 20
 C_LEAVES_SECONDS = 10.0
 C, OURS = "C", "ours"
 
@@ -193,15 +194,16 @@ def test_every_mix_delivers_everything_once_and_in_order(
 
 def _say_until_heard(producing: Node, consuming: Node, number: int, talks: bool) -> int:
     """Say this number, and if the producer ``talks`` a further one whenever the consumer is silent for long,
-    until it has said anything. The number to be said next."""
-    while True:
-        producing.say(f"{number}\n")
-        number += 1
+    until it has said anything, MOST_SAID of them at most. The number to be said next."""
+    for said in range(number, number + MOST_SAID if talks else number + 1):
+        producing.say(f"{said}\n")
         began = time.monotonic()
         while not consuming.lines and time.monotonic() < began + SILENT_SECONDS:
             time.sleep(0.005)
-        if consuming.lines or not talks:
-            return number
+        number = said + 1
+        if consuming.lines:
+            break
+    return number
 
 
 def _says(node: Node, words: str, times: int = 1) -> bool:

@@ -323,7 +323,8 @@ class ShareCalls(ShareInterface):
                     self._hub.spawn(self._open, request.group, unopened)
                 opening = self._places.opening(request.group, unopened, answers)
                 found = fetch.run(opened, opening, acknowledging.settled, not answers)
-                found = {**session.take_owed(fetch.looked_at()), **found}
+                if session.owed:
+                    found = {**session.take_owed(fetch.looked_at()), **found}
             answers.update(unread)
             if request.session_epoch == OPEN_SESSION:
                 session.owed.clear()  # as in Kafka: what it has not looked at is owed nothing

@@ -57,7 +57,7 @@ class ShareSession:
     def take_owed(self, places: Iterable[SharePlace]) -> dict[SharePlace, SharedRecords]:
         """Empty answers for those of the partitions that are owed one; waits as a green thread."""
         found: dict[SharePlace, SharedRecords] = {}
-        for place in Pace().over(places) if self.owed else ():
+        for place in Pace().over(places):
             if place in self.owed:
                 self.owed.discard(place)
                 found[place] = SharedRecords()
