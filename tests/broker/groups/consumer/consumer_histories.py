@@ -188,7 +188,7 @@ class World(world.World[Client]):
             self.away.append(client)
 
     def come_back(self) -> None:
-        if self.away:
+        if self.away and len(self.clients) < MOST - 2:
             self.clients.append(self.away.pop(self.random.randrange(len(self.away))))
 
     def resubscribe(self) -> None:
