@@ -40,6 +40,7 @@ Message = Sequence[bytes]
 
 _SHORT_HEAD, _LONG_HEAD = 2, 9
 _HEADS = [[bytes((flags, length)) for length in range(SHORT_PAYLOAD + 1)] for flags in (0, MORE)]
+_LONG_FLAGS = bytes((LONG,))
 _STRETCH = 8  # messages of one shape that make the short cut worth its while
 _RETRY_GROWTH = 8
 _BLOCK = 256
@@ -113,11 +114,40 @@ def decode_messages(buffer: bytes, position: int = 0) -> tuple[list[list[bytes]]
         values, position = _decode_stretch(buffer, position)
         messages += [[value] for value in values]
         before = len(messages)
+        frames: list[bytes] = []
         try:
-            for frames, end in _messages(buffer, position):
-                messages.append(frames)
+            for end in _ends(buffer, position, frames):
+                messages.append(frames.copy())
+                frames.clear()
                 position = end
                 if len(messages) - before == retry:
+                    break
+            else:
+                return messages, position
+        except RawError:
+            if not messages:
+                raise
+            return messages, position
+        retry *= _RETRY_GROWTH
+
+
+def count_messages(buffer: bytes, position: int = 0) -> tuple[int, int]:
+    """How many whole messages there are from ``position`` on, and the position behind the last of them.
+
+    As :func:`decode_messages`, also in what it raises, but nothing is copied.
+    """
+    messages = 0
+    retry = _STRETCH
+    while True:
+        count, head, length = _stretch(buffer, position)
+        messages += count
+        position += count * (head + length)
+        before = messages
+        try:
+            for end in _ends(buffer, position):
+                messages += 1
+                position = end
+                if messages - before == retry:
                     break
             else:
                 return messages, position
@@ -132,7 +162,7 @@ def split_messages(buffer: bytes, position: int = 0) -> tuple[list[bytes], int]:
     """:func:`decode_messages`, but each message as the octets that it has there."""
     ends = [position]
     try:
-        for _, end in _messages(buffer, position):
+        for end in _ends(buffer, position):
             ends.append(end)
     except RawError:
         if len(ends) == 1:
@@ -140,10 +170,9 @@ def split_messages(buffer: bytes, position: int = 0) -> tuple[list[bytes], int]:
     return [buffer[start:end] for start, end in pairwise(ends)], ends[-1]
 
 
-def _messages(buffer: bytes, position: int) -> Iterator[tuple[list[bytes], int]]:
-    """(frames, position behind it) of each whole message."""
+def _ends(buffer: bytes, position: int, frames: list[bytes] | None = None) -> Iterator[int]:
+    """The position behind each whole message; the payloads of its frames are appended to ``frames``."""
     octets = len(buffer)
-    frames: list[bytes] = []
     start = position
     while start + _SHORT_HEAD <= octets:
         flags = buffer[start]
@@ -159,32 +188,40 @@ def _messages(buffer: bytes, position: int) -> Iterator[tuple[list[bytes], int]]
             start = payload + buffer[payload - 1]
         if start > octets:
             return
-        frames.append(buffer[payload:start])
+        if frames is not None:
+            frames.append(buffer[payload:start])
         if not flags & MORE:
-            yield frames, start
-            frames = []
+            yield start
 
 
 def _decode_stretch(buffer: bytes, position: int) -> tuple[list[bytes], int]:
     """The payloads of as many messages of one frame as have the same head, and the position behind them."""
-    head = buffer[position : position + _SHORT_HEAD]
-    if len(head) < _SHORT_HEAD or head[0]:
-        return [], position
-    length = head[1]
-    size = _SHORT_HEAD + length
-    count = (len(buffer) - position) // size
-    for place in (0, 1):
-        if count < _STRETCH or not buffer.startswith(head, position + size):
-            return [], position
-        column = buffer[position + place : position + count * size : size]
-        count = len(column) - len(column.lstrip(column[:1]))
-    if count < _STRETCH:
-        return [], position
+    count, head, length = _stretch(buffer, position)
+    size = head + length
     values: list[bytes] = []
-    form = f"2x{length}s"
+    form = f"{head}x{length}s"
     for first in range(0, count, _BLOCK):
         values += unpack_from(form * min(_BLOCK, count - first), buffer, position + first * size)
     return values, position + count * size
+
+
+def _stretch(buffer: bytes, position: int) -> tuple[int, int, int]:
+    """How many messages of one frame have the same head from ``position`` on, and the octets of that head and
+    of each payload; no messages if they are few."""
+    octets = _LONG_HEAD if buffer[position : position + 1] == _LONG_FLAGS else _SHORT_HEAD
+    head = buffer[position : position + octets]
+    if len(head) < octets or head[0] & ~LONG:
+        return 0, octets, 0
+    length = int.from_bytes(head[1:], "big")
+    size = octets + length
+    count = (len(buffer) - position) // size
+    for place in range(octets):
+        if count < _STRETCH or not buffer.startswith(head, position + size):
+            return 0, octets, length
+        column = buffer[position + place : position + count * size : size]
+        if column != column[:1] * count:
+            count = len(column) - len(column.lstrip(column[:1]))
+    return (count if count >= _STRETCH else 0), octets, length
 
 
 def _head(length: int, flags: int) -> bytes:
@@ -377,7 +414,8 @@ def _frames_if_marked(value: bytes | None, headers: Headers) -> list[bytes] | No
 def _only_message(octets: bytes) -> list[bytes] | None:
     """The frames of the one message that the octets are; None if they are anything else."""
     try:
-        frames, end = next(_messages(octets, 0), ([], -1))
+        frames = list[bytes]()
+        end = next(_ends(octets, 0, frames), -1)
     except RawError:
         return None
     return frames if end == len(octets) else None
@@ -391,6 +429,7 @@ __all__ = [
     "Message",
     "RawError",
     "Records",
+    "count_messages",
     "decode_messages",
     "encode_bulk",
     "encode_message",

@@ -19,7 +19,7 @@ from dafka.broker.interface.positions import (
     PartitionPositions,
     PositionOutOfRangeError,
 )
-from dafka.protocol.raw import decode_messages
+from dafka.protocol.raw import count_messages
 from dafka.zper import limits
 from dafka.zper.identity import Identity
 from dafka.zper.segments import Segments
@@ -241,8 +241,8 @@ class Place:
             pieces.append(piece)
             read += len(piece)
         octets = b"".join(pieces)
-        messages, whole = decode_messages(octets)
-        chunk = Chunk(octets[:whole], len(messages), position + whole)
+        messages, whole = count_messages(octets)
+        chunk = Chunk(octets[:whole], messages, position + whole)
         if messages:
             self._places.chunks.keep(positions, position, chunk)
         return chunk

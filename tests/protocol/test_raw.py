@@ -71,6 +71,7 @@ def test_five_octets_take_seven():
 def test_messages_come_back_as_they_were(messages):
     octets = raw.encode_messages(messages)
     assert raw.decode_messages(octets) == (messages, len(octets))
+    assert raw.count_messages(octets) == (len(messages), len(octets))
     assert raw.message_sizes(messages) == [len(raw.encode_message(frames)) for frames in messages]
     assert octets == b"".join(map(raw.encode_message, messages))
 
@@ -81,6 +82,7 @@ def test_either_form_is_read_for_any_length(pieces):
     assert raw.split_messages(octets) == (pieces, len(octets))
     messages, end = raw.decode_messages(octets)
     assert end == len(octets)
+    assert raw.count_messages(octets) == (len(messages), len(octets))
     assert [[frames] for frames in messages] == [raw.decode_messages(piece)[0] for piece in pieces]
 
 
@@ -91,6 +93,7 @@ def test_a_message_that_is_cut_is_left_for_the_next_time(messages, data):
     ends = list(accumulate(raw.message_sizes(messages), initial=0))
     whole = sum(end <= cut for end in ends) - 1
     assert raw.decode_messages(octets[:cut]) == (messages[:whole], ends[whole])
+    assert raw.count_messages(octets[:cut]) == (whole, ends[whole])
     pieces = [octets[start:end] for start, end in pairwise(ends)]
     assert raw.split_messages(octets[:cut]) == (pieces[:whole], ends[whole])
 
@@ -100,6 +103,7 @@ def test_reading_begins_at_a_position(before, messages):
     start = len(raw.encode_messages(before))
     octets = raw.encode_messages([*before, *messages])
     assert raw.decode_messages(octets, start) == (messages, len(octets))
+    assert raw.count_messages(octets, start) == (len(messages), len(octets))
 
 
 @pytest.mark.parametrize("flags", [4, 8, 255])
@@ -109,8 +113,11 @@ def test_other_flags_are_an_error_behind_the_messages_before_them(flags):
         raw.decode_messages(wrong)
     with pytest.raises(raw.RawError):
         raw.split_messages(wrong)
+    with pytest.raises(raw.RawError):
+        raw.count_messages(wrong)
     good = raw.encode_message([b"good"])
     assert raw.decode_messages(good + wrong) == ([[b"good"]], len(good))
+    assert raw.count_messages(good + wrong) == (1, len(good))
     assert raw.split_messages(good + wrong) == ([good], len(good))
 
 
