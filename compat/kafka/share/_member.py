@@ -15,12 +15,15 @@ import gevent
 import gevent.event
 from gevent.lock import BoundedSemaphore
 from kafka.errors import (
+    CorruptRecordError,
     FencedMemberEpochError,
     GroupIdNotFoundError,
     InvalidShareSessionEpochError,
     KafkaError,
     RetriableError,
     ShareSessionNotFoundError,
+    TopicAuthorizationFailedError,
+    UnknownError,
     UnknownMemberIdError,
 )
 from kafka.structs import TopicPartition
@@ -46,6 +49,7 @@ IN_PROCESS_INTERVAL = 0.1  # seconds between heartbeats to a broker of this proc
 PAUSE = 0.1  # seconds until something is tried again
 
 _LOST = (UnknownMemberIdError, FencedMemberEpochError, GroupIdNotFoundError)
+_RAISED = (TopicAuthorizationFailedError, CorruptRecordError)  # of a partition, as by Kafka's consumer
 _CLOSED = (ShareSessionNotFoundError, InvalidShareSessionEpochError)
 
 Types = Mapping[TopicPartition, Mapping[int, int]]
@@ -65,7 +69,8 @@ class ShareMember:
         self._topics: tuple[str, ...] = ()
         self._told: tuple[str, ...] | None = None
         self._epoch = JOIN
-        self._given: dict[UUID, tuple[int, ...]] = {}
+        self._target: dict[UUID, tuple[int, ...]] = {}
+        self._given: dict[UUID, tuple[int, ...]] = {}  # of the target, the topics whose names are known
         self._names: dict[UUID, str] = {}
         self._session = OPEN_SESSION
         self._places: frozenset[SharePlace] = frozenset()  # of the session
@@ -120,8 +125,8 @@ class ShareMember:
         answer = self._broker.share_heartbeat(self._beat_with(self._epoch, topics))
         if self._closed:
             return 60.0
-        if answer.error in _LOST:
-            self._epoch, self._given = JOIN, {}
+        if answer.error in _LOST and self._epoch != JOIN:
+            self._epoch, self._target, self._given = JOIN, {}, {}
             return 0.001
         if answer.error is not None:
             if not issubclass(answer.error, RetriableError):
@@ -130,13 +135,27 @@ class ShareMember:
         self._epoch = answer.member_epoch
         self._told = topics or self._told
         if answer.assignment is not None:
-            self._given = {topic: tuple(numbers) for topic, numbers in answer.assignment.items()}
-            if self._given.keys() - self._names.keys():
-                found = self._broker.metadata(self._topics).topics
-                self._names.update({topic.topic_id: name for name, topic in found.items()})
-            self._assigned.set()
+            self._target = {topic: tuple(numbers) for topic, numbers in answer.assignment.items()}
+        is_known = self._take_over()
         interval: float = answer.interval
+        if not is_known:
+            return min(interval, PAUSE)
         return interval if self._broker.is_remote else min(interval, IN_PROCESS_INTERVAL)
+
+    def _take_over(self) -> bool:
+        """Read what the member was given, but for topics whose names are not known yet; whether all are.
+
+        A topic without a name is not fetched: what came of it would be dropped, and locked for others.
+        """
+        target = self._target
+        if target.keys() - self._names.keys():
+            with suppress(RetriableError):
+                found = self._broker.metadata(self._topics).topics
+                self._names.update({one.topic_id: name for name, one in found.items() if one.error is None})
+        if target is self._target:  # still, after the wait for an answer
+            self._given = {topic: numbers for topic, numbers in target.items() if topic in self._names}
+            self._assigned.set()
+        return self._given.keys() == target.keys()
 
     def _beat_with(self, epoch: int, topics: tuple[str, ...] | None) -> ShareHeartbeat:
         return ShareHeartbeat(
@@ -144,7 +163,7 @@ class ShareMember:
         )
 
     def _leave(self) -> None:
-        self._epoch, epoch, self._given, self._told = JOIN, self._epoch, {}, None
+        self._epoch, epoch, self._target, self._given, self._told = JOIN, self._epoch, {}, {}, None
         if epoch != JOIN:
             self._broker.share_heartbeat(self._beat_with(LEAVE, None))
 
@@ -181,13 +200,25 @@ class ShareMember:
             if answer.error in _CLOSED:
                 self._session, self._places = OPEN_SESSION, frozenset()
                 return {}, lost + [(key, answer.error) for key in types]
+            if answer.error is UnknownError:  # Kafka's for topics that were deleted meanwhile
+                self._session, self._places = OPEN_SESSION, frozenset()
+            elif answer.error is not None and not issubclass(answer.error, RetriableError):
+                raise answer.error(answer.detail)
             if answer.error is not None:
-                if not issubclass(answer.error, RetriableError):
-                    raise answer.error(answer.detail)
                 gevent.sleep(PAUSE)
                 return {}, lost + [(key, answer.error) for key in types]
             self._session, self._places = self._session + 1, frozenset(places)
+            self._look_at_errors(answer, limits)
             return self._named(answer), lost + self._outcome(answer, types)
+
+    def _look_at_errors(self, answer: ShareFetched, limits: ShareFetchLimits) -> None:
+        """Keep the errors of partitions that are the program's business; wait if there is nothing else."""
+        errors = {place: one.error for place, one in answer.partitions.items() if one.error is not None}
+        for (topic, number), error in errors.items():
+            if error in _RAISED and topic in self._names:
+                self.failure = error(f"partition {number} of topic {self._names[topic]!r}")
+        if errors and not any(one.batches for one in answer.partitions.values()):
+            gevent.sleep(min(PAUSE, limits.max_wait))  # with an error the answer comes at once
 
     def acknowledge(self, types: Types) -> list[tuple[TopicPartition, Any]]:
         """Acknowledge; the error, or None, of each partition."""

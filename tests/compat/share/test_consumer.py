@@ -8,15 +8,26 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import gevent
 import pytest
-from kafka.errors import IllegalStateError, InvalidRecordStateError, KafkaConfigurationError
+from kafka.errors import (
+    CorruptRecordError,
+    GroupIdNotFoundError,
+    IllegalStateError,
+    InvalidRecordStateError,
+    KafkaConfigurationError,
+    TopicAuthorizationFailedError,
+    UnknownError,
+    UnknownTopicIdError,
+)
 
-from compat.kafka import KafkaProducer
+from compat.kafka import KafkaConsumer, KafkaProducer
 from compat.kafka.share import AcknowledgeType, ShareConsumer
 from dafka import Broker
 from dafka.broker import connect
 from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
 from dafka.broker.interface.broker import TopicSpec
+from dafka.broker.interface.share import SharedRecords, ShareFetched
 
 WAIT = 60_000
 
@@ -204,6 +215,93 @@ def test_a_group_begins_with_new_records_unless_it_is_told_otherwise(scene: Scen
     consumer.poll(100)
     scene.send(b"new")
     assert values(poll(consumer)) == [b"new"]
+
+
+def test_records_of_a_topic_whose_name_comes_late_are_delivered_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.send(b"a")
+    consumer = scene.consumer()
+    broker = consumer._client.broker
+    ask = broker.metadata
+
+    def slow(*arguments: Any) -> Any:
+        gevent.sleep(0.3)
+        return ask(*arguments)
+
+    monkeypatch.setattr(broker, "metadata", slow)
+    give_up = time.monotonic() + WAIT / 1000
+    found: dict[Any, list[Any]] = {}
+    while not found and time.monotonic() < give_up:
+        found = consumer.poll(20)
+    assert (values(found), counts(found)) == ([b"a"], [1])
+
+
+def test_a_topic_without_a_name_at_first_is_asked_for_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.send(b"a")
+    consumer = scene.consumer()
+    broker = consumer._client.broker
+    ask = broker.metadata
+    asked: list[Any] = []
+
+    def late(*arguments: Any) -> Any:
+        found = ask(*arguments)
+        asked.append(found)
+        return found._replace(topics={}) if len(asked) < 3 else found
+
+    monkeypatch.setattr(broker, "metadata", late)
+    assert counts(poll(consumer)) == [1]
+
+
+@pytest.mark.parametrize("error", [UnknownTopicIdError, TopicAuthorizationFailedError, CorruptRecordError])
+def test_errors_of_partitions_are_not_asked_for_without_pause(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, error: Any
+) -> None:
+    consumer = scene.consumer()
+    asked: list[Any] = []
+
+    def refuse(request: Any, added: Any, *others: Any) -> ShareFetched:
+        asked.append(added)
+        return ShareFetched(None, "", 30.0, dict.fromkeys(asked[0], SharedRecords(error)))
+
+    monkeypatch.setattr(consumer._client.broker, "share_fetch", refuse)
+    if error is UnknownTopicIdError:  # as Kafka's consumer, it waits for another assignment
+        assert consumer.poll(500) == {}
+    else:
+        with pytest.raises(error, match="partition 0 of topic 'jobs'"):
+            consumer.poll(WAIT)
+    assert 1 <= len(asked) <= 12
+
+
+def test_a_fetch_that_the_broker_fails_at_is_repeated(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.send(b"a")
+    consumer = scene.consumer()
+    broker = consumer._client.broker
+    ask = broker.share_fetch
+    failed: list[Any] = []
+
+    def fail(*arguments: Any) -> Any:
+        if failed:
+            return ask(*arguments)
+        failed.append(arguments)
+        return ShareFetched(UnknownError)
+
+    monkeypatch.setattr(broker, "share_fetch", fail)
+    assert values(poll(consumer)) == [b"a"]
+    assert failed
+
+
+def test_a_group_of_another_kind_is_an_error(scene: Scene) -> None:
+    with KafkaConsumer(
+        "jobs", group_id="other", group_protocol="consumer", bootstrap_servers=scene.servers
+    ) as other:
+        while not other.assignment():
+            other.poll(100)
+        consumer = scene.consumer(group_id="other")
+        with pytest.raises(GroupIdNotFoundError, match="Group other is not a share group"):
+            consumer.poll(WAIT)
 
 
 def test_configurations_that_cannot_be(scene: Scene) -> None:
