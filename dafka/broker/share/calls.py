@@ -305,6 +305,10 @@ class ShareCalls(ShareInterface):
         try:
             places = session.in_turn(request.session_epoch)
             for place in Pace().over(places):
+                known = session.opened.get(place)
+                if known is not None and known.is_there:
+                    opened[known] = place
+                    continue
                 partition = self._places.partition(request.group, place)
                 if not isinstance(partition, Partition):  # of one that nobody reads, after the wait
                     (unread if partition is UnknownError else answers)[place] = SharedRecords(partition)
@@ -315,6 +319,7 @@ class ShareCalls(ShareInterface):
                 delivery = self._places.open(request.group, place)  # which waits if it is being opened
                 if isinstance(delivery, Delivery):
                     opened[delivery] = place
+                    session.remember(place, delivery)
                 else:
                     answers[place] = SharedRecords(delivery)
             found: dict[SharePlace, SharedRecords] = {}

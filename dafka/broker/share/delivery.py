@@ -78,6 +78,11 @@ class Delivery:
         return self.partition.topic.topic_id, self.partition.number
 
     @property
+    def is_there(self) -> bool:
+        """Whether it, which was open once, is still the share partition of its place."""
+        return not self.gone and not self.partition.topic.deleted
+
+    @property
     def settings(self) -> ShareSettings:
         """The settings of the group."""
         return self._deliveries.settings.of(self.group)
@@ -87,17 +92,29 @@ class Delivery:
     @property
     def is_ready(self) -> bool:
         """Whether there is something to take."""
-        if self.gone or self.machine is None:
+        return self.has_records(self.settings)
+
+    def has_records(self, settings: ShareSettings) -> bool:
+        """The same with the group's settings, for whoever asks this of many."""
+        return self.gone or self.machine is None or self._reaches(self.next_offset(settings), settings)
+
+    def is_worth_a_look(self, begin: int | None, settings: ShareSettings, now: float) -> bool:
+        """Whether a fetch that reads from ``begin`` may find something, or something has to be taken back."""
+        if self.gone or self.machine is None or self.machine.wake_at <= now:
             return True
-        settings = self.settings
-        begin = self.machine.next_offset(settings.terms)
+        return self._reaches(begin, settings)
+
+    def next_offset(self, settings: ShareSettings) -> int | None:
+        """Where a fetch reads; None if nothing could be taken even if there were records."""
+        return None if self.gone or self.machine is None else self.machine.next_offset(settings.terms)
+
+    def _reaches(self, begin: int | None, settings: ShareSettings) -> bool:
         return begin is not None and begin < self._deliveries.end(self.partition, settings)
 
     @property
     def is_full(self) -> bool:
         """Whether nothing could be taken even if there were records."""
-        machine = self.machine
-        return not self.gone and machine is not None and machine.next_offset(self.settings.terms) is None
+        return not self.gone and self.machine is not None and self.next_offset(self.settings) is None
 
     @property
     def is_used(self) -> bool:

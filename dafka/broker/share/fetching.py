@@ -62,12 +62,7 @@ class ShareFetch:
                 left = ends - time.monotonic()
                 if left <= 0:
                     break
-                for delivery in Pace().over(self._places):
-                    if delivery not in self._offered:
-                        delivery.stand(self)
-                        if self.min_bytes <= 1 and delivery.is_ready:
-                            delivery.leave(self)
-                            self.offered(delivery)
+                self._stand()
                 self._wake.wait(left)
                 self._wake.clear()
                 offered, self._offered = list(self._offered), {}
@@ -103,6 +98,18 @@ class ShareFetch:
         """The broker stops, or nobody wants the records any more."""
         self._abandoned = True
         self._wake.set()
+
+    def _stand(self) -> None:
+        """Stand in the lines of all share partitions that have nothing."""
+        settings = None
+        for delivery in Pace().over(self._places):
+            settings = settings or delivery.settings
+            if delivery in self._offered:
+                continue
+            if self.min_bytes <= 1 and delivery.has_records(settings):
+                self.offered(delivery)
+            else:
+                delivery.stand(self)
 
     def _take(self, deliveries: Collection[Delivery], ends: float) -> None:
         pace = Pace()
@@ -141,21 +148,23 @@ class ShareFetch:
         """The order in which something is taken of them, and how many octets of each.
 
         As in Kafka first come the ones at which a fetch has looked before and left as they were, and all of
-        which something can be acquired have equal parts.
+        which something can be acquired if there are records have equal parts. Those without any are left out:
+        of a session's hundreds mostly all but one.
         """
-        left, others, full = [], [], []
+        left: list[Delivery] = []
+        others: list[Delivery] = []
+        full: list[Delivery] = []
+        parts = 0
+        settings, now = next(iter(deliveries)).settings, self._deliveries.clock()  # all are of one group
         for delivery in Pace().over(deliveries):
-            machine, terms = delivery.machine, delivery.settings.terms
-            begin = None if delivery.gone or machine is None else machine.next_offset(terms)
-            if begin is None:
-                full.append(delivery)
-            elif begin == delivery.looked_at:
-                left.append(delivery)
-            else:
+            begin = delivery.next_offset(settings)
+            parts += begin is not None
+            in_turn = full if begin is None else left if begin == delivery.looked_at else others
+            if begin is not None:
                 delivery.looked_at = begin
-                others.append(delivery)
-        in_turn = left + others
-        return in_turn + full, max(self._most // max(len(in_turn), 1), 1)
+            if delivery.is_worth_a_look(begin, settings, now):
+                in_turn.append(delivery)
+        return left + others + full, max(self._most // max(parts, 1), 1)
 
     def _goes_on(self, taking: Acquisition | None) -> bool:
         """Whether an acquisition, None before it has begun, is to take more."""

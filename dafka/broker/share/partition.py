@@ -127,15 +127,15 @@ class SharePartition:
 
     def next_offset(self, terms: Terms) -> int | None:
         """The offset from which to read for :meth:`acquire`; None if nothing can be acquired now."""
-        available = self._first_available()
+        available = self._first_available() if self._in_flight else None
         if available is not None:
             return available
         full = self._room(terms) <= 0 or len(self._runs) >= RUNS
-        return None if full else self.end
+        return None if full else self._runs.end
 
     def _room(self, terms: Terms) -> int:
         """How many offsets may come into flight. As in Kafka all behind the start on disk are in flight."""
-        return terms.in_flight - (self.end - self._start_written)
+        return terms.in_flight - (self._runs.end - self._start_written)
 
     def begin(
         self,

@@ -16,6 +16,7 @@ from dafka.broker.interface.share import (
     SharePlace,
     ShareSessionLimitReachedError,
 )
+from dafka.broker.share.delivery import Delivery
 from dafka.broker.share.fetching import ShareFetch
 from dafka.broker.share.limits import SESSION_PARTITIONS
 from dafka.hub.turns import Pace
@@ -38,12 +39,19 @@ class ShareSession:
         """Those that are answered next time even if there is nothing: new ones, and after an error."""
         self.fetches: set[ShareFetch] = set()
         """Those that are being answered."""
+        self.opened: dict[SharePlace, Delivery] = {}
+        """The share partitions that a fetch has found open, maybe gone since."""
 
     def in_turn(self, epoch: int) -> list[SharePlace]:
         """The partitions in the order in which the request of that epoch reads them, as in Kafka."""
         places = list(self.places)
         begin = epoch % len(places) if places and epoch > 0 else 0
         return places[begin:] + places[:begin]
+
+    def remember(self, place: SharePlace, delivery: Delivery) -> None:
+        """Note the share partition of a place, unless it was forgotten meanwhile."""
+        if place in self.places:
+            self.opened[place] = delivery
 
     def owe(self, places: Iterable[SharePlace]) -> None:
         """Note that these are owed an answer, but for those that were forgotten meanwhile.
@@ -144,6 +152,7 @@ class ShareSessions:
             if place in session.places:
                 del session.places[place]
                 session.owed.discard(place)
+                session.opened.pop(place, None)
                 self._weight -= 1
 
     def close(self, key: SessionKey) -> ShareSession | None:

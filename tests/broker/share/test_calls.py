@@ -438,6 +438,8 @@ def test_topics_that_are_deleted_and_records_that_are_removed(call):
     call("delete_topics", ["jobs"])
     waiting.join(60)
     assert only(found[0]).error in (errors_.UnknownTopicOrPartitionError, errors_.UnknownTopicIdError)
+    call("create_topics", {"jobs": TopicSpec(1)})
+    assert only(member.fetch()).error is errors_.UnknownTopicIdError
 
 
 def test_partitions_that_no_member_reads_are_refused(call):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import gevent
@@ -108,11 +110,17 @@ def test_a_fetch_whose_connection_is_gone_takes_nothing(client: Client) -> None:
 class Line:
     """A share partition that is gone, as a fetch sees it."""
 
-    gone, machine = True, None
+    gone, machine, settings = True, None, None
 
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.ends_at = ""
+
+    def next_offset(self, _: object) -> None:
+        return None
+
+    def is_worth_a_look(self, *_: object) -> bool:
+        return True
 
     def leave(self, _: object) -> None:
         self._called("leave")
@@ -136,7 +144,8 @@ def test_a_fetch_that_is_ended_while_it_leaves_the_lines_leaves_all_and_offers_a
     lines[0].ends_at = where
 
     def run() -> object:
-        fetch = ShareFetch(Any, "m", ShareFetchLimits(0.0, 1, 2**20, 500, 500, True))  # type: ignore[arg-type]
+        deliveries: Any = SimpleNamespace(clock=time.monotonic)
+        fetch = ShareFetch(deliveries, "m", ShareFetchLimits(0.0, 1, 2**20, 500, 500, True))
         for line in lines:
             fetch.offered(line)
         opened = {line: (uuid.UUID(int=0), 0) for line in lines}
