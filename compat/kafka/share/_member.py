@@ -28,6 +28,7 @@ from kafka.errors import (
 )
 from kafka.structs import TopicPartition
 
+from compat.kafka import _beats
 from compat.kafka._client import Client
 from compat.kafka.share._records import batches_of
 from dafka.broker import BrokerStoppedError
@@ -45,7 +46,6 @@ from dafka.broker.interface.share import (
 log = logging.getLogger(__name__)
 
 JOIN, LEAVE = 0, -1
-IN_PROCESS_INTERVAL = 0.1  # seconds between heartbeats to a broker of this process: they cost next to nothing
 PAUSE = 0.1  # seconds until something is tried again
 
 _LOST = (UnknownMemberIdError, FencedMemberEpochError, GroupIdNotFoundError)
@@ -118,6 +118,7 @@ class ShareMember:
     def _heartbeat(self) -> float:
         """One heartbeat; seconds until the next one."""
         if not self._topics:
+            _beats.end(self)
             if self._epoch != JOIN:
                 self._leave()
             return 60.0
@@ -140,7 +141,7 @@ class ShareMember:
         interval: float = answer.interval
         if not is_known:
             return min(interval, PAUSE)
-        return interval if self._broker.is_remote else min(interval, IN_PROCESS_INTERVAL)
+        return interval if self._broker.is_remote else _beats.pause(self, interval)
 
     def _take_over(self) -> bool:
         """Read what the member was given, but for topics whose names are not known yet; whether all are.
@@ -170,6 +171,7 @@ class ShareMember:
     def close(self, types: Types) -> list[tuple[TopicPartition, Any]]:
         """Acknowledge what is left, give everything else back, and leave; the errors of acknowledgements."""
         self._closed = True
+        _beats.end(self)
         self._wake.set()
         errors: list[tuple[TopicPartition, Any]] = []
         with suppress(BrokerStoppedError, KafkaError):

@@ -381,6 +381,12 @@ class Coordinator(GroupInterface):
         )
         return next((error for error in errors if error is not None), None)
 
+    def check_type(self, group: str) -> Error | None:
+        """GroupIdNotFoundError for a group of a type that has no committed offsets."""
+        found = self._groups.get(group)
+        is_share = found is not None and not found.dead and found.type is GroupType.SHARE
+        return GroupIdNotFoundError if is_share else None
+
     def check_commit(
         self,
         group: str,
@@ -428,6 +434,9 @@ class Coordinator(GroupInterface):
             return dict.fromkeys(wanted, InvalidGroupIdError)
         if group not in self._groups and not self._offsets.has_group(group):
             return dict.fromkeys(wanted, GroupIdNotFoundError)
+        error = self.check_type(group)
+        if error is not None:
+            return dict.fromkeys(wanted, error)
         answers: dict[TopicPartition, Error | None] = {}
         pace = Pace()
         for some in in_pieces(wanted, COMMIT_OFFSETS):

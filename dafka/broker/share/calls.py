@@ -413,7 +413,7 @@ class ShareCalls(ShareInterface):
 
     def _check_empty(self, group: str) -> None:
         if self._share_group(group).occupied:
-            raise NonEmptyGroupError(f"Group {group} is not empty.")
+            raise NonEmptyGroupError("The group is not empty.")
 
     def delete_share_offsets(self, group: str, topics: Iterable[str]) -> ShareOutcome:
         try:

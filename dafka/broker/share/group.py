@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from kafka.errors import InvalidRequestError
+from kafka.errors import GroupIdNotFoundError, InvalidRequestError
 
 from dafka.broker.groups.modern.assignment import NOTHING, Assignment
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH, ModernMember
@@ -82,8 +82,8 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
         instance_id: str | None,
         partitions: Iterable[TopicPartition],
     ) -> Error | None:
-        """Share groups have no committed offsets."""
-        return InvalidRequestError
+        """Share groups have no committed offsets: for these they are no groups."""
+        return GroupIdNotFoundError
 
     def remove(self, now: float, member: ShareGroupMember) -> None:
         super().remove(now, member)

@@ -143,7 +143,7 @@ class Contents:
         generation, member_id, instance_id = member
         by_member = generation >= 0 or member_id != NO_MEMBER or instance_id is not None
         transaction = self._open(*who, group, writes)
-        error = None if isinstance(transaction, Transaction) else transaction
+        error = self._groups.check_type(group) if isinstance(transaction, Transaction) else transaction
         answers: dict[TopicPartition, Error | None] = {}
         for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
             if error is None and by_member:

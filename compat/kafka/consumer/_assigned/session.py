@@ -34,6 +34,7 @@ from kafka.errors import (
     UnreleasedInstanceIdError,
 )
 
+from compat.kafka import _beats
 from compat.kafka._calls import Calls
 from compat.kafka._client import Client
 from compat.kafka.consumer._in_group import GroupSession
@@ -44,7 +45,6 @@ from dafka.hub.hub import Hub
 log = logging.getLogger(__name__)
 
 JOIN, LEAVE, LEAVE_STATIC = 0, -1, -2  # member epochs that have a meaning of their own
-IN_PROCESS_INTERVAL = 0.1  # seconds between heartbeats to a broker of this process: they cost next to nothing
 NAMES_INTERVAL = 0.1  # the same, while the name of an assigned topic is not known yet
 
 _LOSSES = (UnknownMemberIdError, FencedMemberEpochError, GroupIdNotFoundError)
@@ -76,7 +76,6 @@ class AssignedSession(GroupSession):
         self._ids: dict[str, UUID] = {}
         self._given: Partitions | None = None  # the assignment of the coordinator, if names are not known yet
         self._told: tuple[tuple[str, ...], Numbered] | None = None  # sent to it and answered
-        self._interval = IN_PROCESS_INTERVAL
         self._heart: gevent.Greenlet | None = None
         self._wake = gevent.event.Event()  # both belong to the hub; one green thread waits for each
         self._heard = gevent.event.Event()
@@ -169,6 +168,7 @@ class AssignedSession(GroupSession):
         except BrokerStoppedError:
             pass
         finally:
+            _beats.end(self)
             if self._heart is me:
                 self._heart = None
 
@@ -217,7 +217,7 @@ class AssignedSession(GroupSession):
         if answer.assignment is not None:
             self._given = answer.assignment
         named = self._given is None or self._name(self._given)
-        interval = answer.interval if self._broker.is_remote else min(answer.interval, IN_PROCESS_INTERVAL)
+        interval = answer.interval if self._broker.is_remote else _beats.pause(self, answer.interval)
         return interval if named else min(interval, NAMES_INTERVAL)
 
     def _name(self, given: Partitions) -> bool:

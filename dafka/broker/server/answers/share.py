@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
-from kafka.errors import InvalidRequestError
+from kafka.errors import InvalidRequestError, UnknownTopicOrPartitionError
 
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.codec.messages.share_group import (
@@ -47,6 +47,9 @@ _Altered = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic
 _Deleted = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
 
 RENEWING = 2  # the version of ShareFetch that knows renewals
+
+UNKNOWN_PARTITION = "This server does not host this topic-partition."
+NOTHING_DELETED = "There is no offset information to delete."
 
 STRICT = 1
 """The acquire mode "record limit"; 0 is "batch optimized"."""
@@ -372,7 +375,9 @@ def altered_topic(name: str, numbers: Iterable[int], error: Error) -> Any:
 def altered_partition(number: int, error: Error | None) -> Any:
     """A partition of the response to AlterShareGroupOffsets."""
     return _Altered.AlterShareGroupOffsetsResponsePartition(
-        partition_index=number, error_code=error_code(error), error_message=error_message(error)
+        partition_index=number,
+        error_code=error_code(error),
+        error_message=error_message(error, _words(error)),
     )
 
 
@@ -397,8 +402,13 @@ def deleted_topic(topic: str, error: Error | None, topic_id: UUID = _NO_TOPIC) -
         topic_name=topic,
         topic_id=topic_id,
         error_code=error_code(error),
-        error_message=error_message(error),
+        error_message=error_message(error, NOTHING_DELETED if topic_id != _NO_TOPIC else _words(error)),
     )
+
+
+def _words(error: Error | None) -> str | None:
+    """Kafka's words, which its tools print, where kafka-python has others."""
+    return UNKNOWN_PARTITION if error is UnknownTopicOrPartitionError else None
 
 
 def _ids(broker: BrokerInterface, topics: Iterable[str]) -> dict[str, UUID]:

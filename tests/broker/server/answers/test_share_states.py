@@ -12,6 +12,12 @@ from broker.server.share_samples import state_samples
 from kafka.errors import InvalidRequestError, UnknownTopicOrPartitionError
 from kafka.protocol.metadata import FindCoordinatorRequest
 
+from dafka.broker.codec.messages.share_group import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    ShareGroupHeartbeatRequest,
+)
+
 GROUP = "queue"
 
 
@@ -74,3 +80,28 @@ def test_this_broker_coordinates_share_partitions(client: Client, topic_id: UUID
     assert (found.error_code, found.port) == ((0, client.core.port) if known else (42, -1))
     (found,) = answered(client, request, 5).coordinators  # which does not know them
     assert found.error_code == InvalidRequestError.errno
+
+
+def test_errors_of_offsets_have_the_words_that_tools_print(client: Client, topic_id: UUID):
+    client.call("alter_share_offsets", GROUP, {("jobs", 0): 0})
+    unknown = "This server does not host this topic-partition."
+    altered = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
+    partition = altered.AlterShareGroupOffsetsRequestPartition(partition_index=7, start_offset=0)
+    request = AlterShareGroupOffsetsRequest(
+        group_id=GROUP, topics=[altered(topic_name="jobs", partitions=[partition])]
+    )
+    assert answered(client, request).responses[0].partitions[0].error_message == unknown
+
+    def delete() -> dict[str, str | None]:
+        topic = DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
+        topics = [topic(topic_name=name) for name in ("jobs", "none")]
+        request = DeleteShareGroupOffsetsRequest(group_id=GROUP, topics=topics)
+        return {one.topic_name: one.error_message for one in answered(client, request).responses}
+
+    assert delete() == {"jobs": None, "none": unknown}
+    assert delete() == {"jobs": "There is no offset information to delete.", "none": unknown}
+    heartbeat = ShareGroupHeartbeatRequest(
+        group_id=GROUP, member_id="m", member_epoch=0, rack_id=None, subscribed_topic_names=["jobs"]
+    )
+    assert answered(client, heartbeat).error_code == 0
+    assert answered(client, request).error_message == "The group is not empty."
