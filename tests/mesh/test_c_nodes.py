@@ -1,4 +1,4 @@
-"""C nodes and nodes of this project in one mesh, in every mix; consumers and stores are killed.
+"""C nodes and nodes of this project in one mesh, in every mix; producers, consumers and stores are killed.
 
 For those who have built libdafka: DAFKA_TEST_LIBDAFKA is the folder with its programs. The answers of a C
 producer to a FETCH have the contents of other records, which C nodes take. So a store is killed only where
@@ -7,7 +7,8 @@ the producer is ours, and a C consumer too.
 A C consumer that has nothing of a partition asks for its records once, when it first hears of a head: it
 takes no later head for news, only a record. If nobody hears that FETCH, because the others are still
 connecting to it, or the store is about to write the record, it stands still beside a producer that says
-nothing more; so it does among C nodes alone. Producers of ours go on talking until it has something.
+nothing more; so it does among C nodes alone. So one that has nothing for long is killed, and another one
+takes its place.
 
 C nodes bind the first port that is free, and one that has died is connected to again for some seconds. So the
 node that takes its port, maybe one of another test, is heard in its mesh. Each mesh has a topic of its own.
@@ -16,6 +17,7 @@ node that takes its port, maybe one of another test, is heard in its mesh. Each 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -35,11 +37,12 @@ from timing import until
 
 PROGRAMS = os.environ.get("DAFKA_TEST_LIBDAFKA", "")
 COUNT = 3000
-CONNECTED_SECONDS = 1.5
-SILENT_SECONDS = 2.0
-MOST_SAID = 20
+SILENT_SECONDS = 10.0
+CONSUMERS = 5
+DOOMED = 200
 C_LEAVES_SECONDS = 10.0
 C, OURS = "C", "ours"
+ACKNOWLEDGED = re.compile(r"Acked \S+ (\w+)|out: Ack\(partition=b'(\w+)'")
 
 pytestmark = [
     pytest.mark.skipif(
@@ -84,7 +87,14 @@ class Node:
         self._reader.join(60)
 
     def values(self) -> list[int]:
-        """What a consumer has got: the last word of each line."""
+        """What a consumer has got of the producer that lives: the last word of each line."""
+        return [number for number in self._numbers() if number >= 0]
+
+    def values_of_the_dead(self) -> list[int]:
+        """And of the one that was killed, which says -1, -2 ..."""
+        return [-number for number in self._numbers() if number < 0]
+
+    def _numbers(self) -> list[int]:
         return [int(line.split()[-1]) for line in list(self.lines)]
 
 
@@ -152,24 +162,24 @@ def test_every_mix_delivers_everything_once_and_in_order(
     storing = mesh.store(store)
     consuming = mesh.consumer(consumer)
     producing = mesh.producer(producer)
-    talks = producer == OURS and consumer == C
-    said = _say_until_heard(producing, consuming, 0, talks)
-    _wait_for(consuming, said, "the first record arrives")
-    if store == OURS:
-        until(partial(_says, storing, "connected to the peer", 2), "the store hears consumer and producer")
-        time.sleep(CONNECTED_SECONDS)  # nothing tells when it is subscribed everywhere
-    else:
-        until(partial(_says, storing, "Acked"), "the store has the first record")
+    doomed = mesh.producer(producer)
+    producing.say("0\n")
+    doomed.say("-1\n")
+    consuming = _one_that_hears(mesh, consumer, consuming)
+    until(lambda: _acknowledged(storing) == 2, "the store has their first records, so it is connected")
 
-    producing.say(_lines(said, COUNT // 3))
+    doomed.say("".join(f"{-number}\n" for number in range(2, DOOMED + 1)))
+    until(lambda: len(consuming.values_of_the_dead()) == DOOMED, "everything of the other producer arrives")
+    assert consuming.values_of_the_dead() == list(range(1, DOOMED + 1))
+    doomed.end(signal.SIGKILL)
+    producing.say(_lines(1, COUNT // 3))
     _wait_for(consuming, COUNT // 3, "a third arrives")
     if OURS in (producer, consumer):
         consuming.end(signal.SIGKILL)
-        consuming = mesh.consumer(consumer)
-    producing.say(_lines(COUNT // 3, COUNT // 2 - 100))
-    said = _say_until_heard(producing, consuming, COUNT // 2 - 100, talks)
-    producing.say(_lines(said, COUNT // 2))
+        consuming = _one_that_hears(mesh, consumer, mesh.consumer(consumer))
+    producing.say(_lines(COUNT // 3, COUNT // 2))
     _wait_for(consuming, COUNT // 2, "a consumer that begins anew has all of it")
+    _check_dead(consuming)
     if producer == OURS:
         storing.end(signal.SIGKILL)
         producing.say(_lines(COUNT // 2, COUNT - 100))
@@ -177,33 +187,46 @@ def test_every_mix_delivers_everything_once_and_in_order(
     producing.say(_lines(COUNT // 2 if producer == C else COUNT - 100, COUNT))
     _wait_for(consuming, COUNT, "everything arrives")
     assert consuming.values() == list(range(COUNT))
+    _check_dead(consuming)
 
     assert producing.process.stdin is not None
     producing.process.stdin.close()
-    if producer == C and consumer == OURS:
-        # With nothing left to send it waits for ever for a consumer that was killed: its linger is -1.
+    if producer == C:
+        # With nothing left to send it waits for ever for nodes that were killed: its linger is -1.
         with suppress(subprocess.TimeoutExpired):
             producing.process.wait(C_LEAVES_SECONDS)
         producing.end(signal.SIGKILL)
     else:
         assert producing.process.wait(60) == 0, producing.lines  # the store has acknowledged everything
-    late = mesh.consumer(consumer)
+    late = _one_that_hears(mesh, consumer, mesh.consumer(consumer))
     _wait_for(late, COUNT, "the store has everything")
     assert late.values() == list(range(COUNT))
+    _check_dead(late)
 
 
-def _say_until_heard(producing: Node, consuming: Node, number: int, talks: bool) -> int:
-    """Say this number, and if the producer ``talks`` a further one whenever the consumer is silent for long,
-    until it has said anything, MOST_SAID of them at most. The number to be said next."""
-    for said in range(number, number + MOST_SAID if talks else number + 1):
-        producing.say(f"{said}\n")
+def _one_that_hears(mesh: Mesh, kind: str, consuming: Node) -> Node:
+    """A consumer that has something of both producers: this one, or another one if it is a C one that stands
+    still."""
+    for _ in range(CONSUMERS if kind == C else 0):
         began = time.monotonic()
-        while not consuming.lines and time.monotonic() < began + SILENT_SECONDS:
+        while not _has_both(consuming) and time.monotonic() < began + SILENT_SECONDS:
             time.sleep(0.005)
-        number = said + 1
-        if consuming.lines:
+        if _has_both(consuming):
             break
-    return number
+        consuming.end(signal.SIGKILL)
+        consuming = mesh.consumer(kind)
+    until(lambda: _has_both(consuming), lambda: f"something of both arrives: {consuming.lines[-3:]}")
+    return consuming
+
+
+def _has_both(consumer: Node) -> bool:
+    return bool(consumer.values() and consumer.values_of_the_dead())
+
+
+def _check_dead(consumer: Node) -> None:
+    """Of the producer that was killed there is what the store had got by then."""
+    found = consumer.values_of_the_dead()
+    assert found == list(range(1, len(found) + 1))
 
 
 def _says(node: Node, words: str, times: int = 1) -> bool:
@@ -211,12 +234,19 @@ def _says(node: Node, words: str, times: int = 1) -> bool:
     return sum(words in line for line in list(node.lines)) >= times
 
 
+def _acknowledged(store: Node) -> int:
+    """The number of partitions of which it has acknowledged records."""
+    found = (ACKNOWLEDGED.search(line) for line in list(store.lines))
+    return len({match[1] or match[2] for match in found if match is not None})
+
+
 def _lines(begin: int, end: int) -> str:
     return "".join(f"{number}\n" for number in range(begin, end))
 
 
 def _wait_for(consumer: Node, count: int, what: str) -> None:
-    until(_has(consumer, count), lambda: f"{what}: {len(consumer.lines)} of {count} {consumer.lines[-3:]}")
+    """Until it has so many of the producer that lives."""
+    until(_has(consumer, count), lambda: f"{what}: {len(consumer.values())} of {count} {consumer.lines[-3:]}")
 
 
 def _has(consumer: Node, count: int) -> Callable[[], bool]:
@@ -224,7 +254,7 @@ def _has(consumer: Node, count: int) -> Callable[[], bool]:
         has_ended = consumer.process.poll() is not None
         if has_ended:
             consumer._reader.join(10)  # what it has said before
-        found = len(consumer.lines) >= count
+        found = len(consumer.values()) >= count
         assert found or not has_ended, consumer.lines[-5:]
         return found
 
