@@ -382,10 +382,8 @@ class Coordinator(GroupInterface):
         return next((error for error in errors if error is not None), None)
 
     def check_type(self, group: str) -> Error | None:
-        """GroupIdNotFoundError for a group of a type that has no committed offsets."""
-        found = self._groups.get(group)
-        is_share = found is not None and not found.dead and found.type is GroupType.SHARE
-        return GroupIdNotFoundError if is_share else None
+        """See :meth:`Groups.check_type`."""
+        return self._groups.check_type(group)
 
     def check_commit(
         self,
@@ -432,11 +430,8 @@ class Coordinator(GroupInterface):
         wanted = list(partitions)
         if not isinstance(group, str) or not group:
             return dict.fromkeys(wanted, InvalidGroupIdError)
-        if group not in self._groups and not self._offsets.has_group(group):
+        if self.check_type(group) or not (group in self._groups or self._offsets.has_group(group)):
             return dict.fromkeys(wanted, GroupIdNotFoundError)
-        error = self.check_type(group)
-        if error is not None:
-            return dict.fromkeys(wanted, error)
         answers: dict[TopicPartition, Error | None] = {}
         pace = Pace()
         for some in in_pieces(wanted, COMMIT_OFFSETS):

@@ -179,6 +179,12 @@ class Groups:
                 self.changed(name, found)
         return found
 
+    def check_type(self, name: str) -> Error | None:
+        """GroupIdNotFoundError for a group of a type that has no committed offsets."""
+        found = self.get(name)
+        is_share = found is not None and not found.dead and found.type is GroupType.SHARE
+        return GroupIdNotFoundError if is_share else None
+
     def of(self, name: str, kind: type[G]) -> G:
         """The group of that id and class. Raises GroupIdNotFoundError."""
         found = self.get(name)

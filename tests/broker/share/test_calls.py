@@ -15,7 +15,6 @@ from broker.share.member import ACCEPT, REJECT, RELEASE, Member, acquired, error
 from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
 from dafka.broker.interface.broker import TopicSpec
-from dafka.broker.interface.groups import CommittedOffset
 from dafka.broker.interface.share import (
     NO_START,
     Acknowledged,
@@ -413,26 +412,6 @@ def test_a_group_without_a_name_has_no_offsets_to_change(call):
 def test_a_group_that_there_is_not_has_no_state(call):
     found = call("describe_share_groups", [GROUP])[GROUP]
     assert (found.error, found.state) == (errors_.GroupIdNotFoundError, "")
-
-
-@pytest.mark.parametrize("occupied", [True, False])
-def test_committed_offsets_are_nothing_that_a_share_group_has(call, occupied):
-    member = joined(call)
-    if not occupied:
-        member.heartbeat(-1)
-    key = ("jobs", 0)
-    missing = {key: errors_.GroupIdNotFoundError}
-    offsets = {key: CommittedOffset(1)}
-    for identity in ({}, {"generation": 0}, {"generation": 2, "member_id": member.member_id}):
-        assert call("commit_offsets", GROUP, offsets, **identity) == missing
-    assert call("delete_offsets", GROUP, [key]) == missing
-    producer = call("init_producer_id", "payments", 60.0)
-    who = ("payments", producer.producer_id, producer.epoch)
-    assert call("add_offsets_to_transaction", *who, GROUP) is None
-    for identity in ({}, {"generation": 2, "member_id": member.member_id}):
-        assert call("commit_transaction_offsets", *who, GROUP, offsets, **identity) == missing
-    assert call("end_transaction", *who, True) is None
-    assert call("fetch_offsets", GROUP) == {}
 
 
 def test_a_group_is_listed_described_and_deleted(call):
