@@ -234,7 +234,8 @@ class Group:
                     sync, member.sync = member.sync, None
                     self._touch(member, now)
                     replies.append((sync, Synced(RebalanceInProgressError)))
-                replies += member.wake(RebalanceInProgressError)
+                if member.heartbeat is not None:
+                    replies += member.wake(RebalanceInProgressError)
             self._deliver(replies, len(replies))
         self._complete_joins(now)
 

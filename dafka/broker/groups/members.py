@@ -149,10 +149,10 @@ class Members(Mapping[str, Member]):
 
     def join_refusal(self, request: JoinRequest, protocol_type: str | None) -> Error | None:
         """The error of a join that does not suit the members, whose protocols are of that type."""
-        names = {name for name, _ in request.protocols}
+        names = dict(request.protocols)
         if not names or not request.protocol_type:
             return InconsistentGroupProtocolError
-        if self and (request.protocol_type != protocol_type or not names & self.protocols):
+        if self and (request.protocol_type != protocol_type or self.protocols.isdisjoint(names)):
             return InconsistentGroupProtocolError
         if request.member_id == NO_MEMBER and len(self) + len(self.pending) >= self._most:
             return GroupMaxSizeReachedError
@@ -170,7 +170,7 @@ class Members(Mapping[str, Member]):
     def add(self, member: Member) -> None:
         """Add a new member; the first one becomes the leader."""
         self._by_id[member.member_id] = member
-        self._protocols.update(_names(member.request))
+        self._count(member.request, 1)
         if member.request.instance_id is not None:
             self._instances[member.request.instance_id] = member.member_id
 
@@ -178,8 +178,8 @@ class Members(Mapping[str, Member]):
         """Replace what a member joined with; its instance id stays."""
         old = member.request
         member.request = request._replace(instance_id=old.instance_id)
-        self._protocols.subtract(_names(old))
-        self._protocols.update(_names(request))
+        self._count(old, -1)
+        self._count(request, 1)
 
     def rename(self, member: Member, member_id: str) -> None:
         """Give a static member the new member id of the process that has taken its place."""
@@ -193,9 +193,14 @@ class Members(Mapping[str, Member]):
     def remove(self, member: Member) -> None:
         """Remove a member; the oldest of the others becomes the leader if it was the leader."""
         del self._by_id[member.member_id]
-        self._protocols.subtract(_names(member.request))
+        self._count(member.request, -1)
         if member.request.instance_id is not None:
             self._instances.pop(member.request.instance_id, None)
+
+    def _count(self, request: JoinRequest, change: int) -> None:
+        counts = self._protocols
+        for name in dict(request.protocols):
+            counts[name] += change  # several times as fast as the counter's own methods
 
     def resign(self, leaving: Iterable[LeavingMember]) -> tuple[list[Error | None], list[Member]]:
         """The answers to those who leave, and which of them are to be removed; pending ids go at once."""
@@ -232,7 +237,7 @@ class Members(Mapping[str, Member]):
         return [
             one
             for one in self.values()
-            if (syncs_are_over and not one.synced) or (not one.waits and one.expires <= now)
+            if (syncs_are_over and not one.synced) or (one.expires <= now and not one.waits)
         ]
 
     # -- what they have in common ---------------------------------------------------------------------
@@ -275,7 +280,3 @@ class Members(Mapping[str, Member]):
         """When the next session or pending id expires."""
         sessions = min((member.expires for member in self.values() if not member.waits), default=inf)
         return min(sessions, min(self.pending.values(), default=inf))
-
-
-def _names(request: JoinRequest) -> set[str]:
-    return {name for name, _ in request.protocols}

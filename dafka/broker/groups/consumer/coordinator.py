@@ -42,6 +42,9 @@ log = logging.getLogger(__name__)
 FIRST_EPOCH = 1
 """The epoch of a new group, whose first member raises it, as in Apache Kafka."""
 
+NAMES_AT_ONCE = 1000
+"""Topics of a member that its group looks up without others having their turn before."""
+
 NEVER = -1
 """No version of the topics."""
 
@@ -89,6 +92,10 @@ class ConsumerGroups(ConsumerGroupInterface):
         self, name: str, group: ConsumerGroup, whole: SavedGroup, members: Sequence[SavedMember]
     ) -> Iterator[None]:
         session = self._seconds(name, "consumer.session.timeout.ms")
+        names: set[str] = set()
+        for saved in Pace().over(members, every=1):
+            names.update(saved.names)
+        self._topics.look_ahead(names)  # each member looks up all of its own at once
         if whole.resolved:
             self._matched[group] = _Matched(NEVER)  # until members say again what they may see
         return restoring(self._groups.clock(), group, session, whole, members)
@@ -104,6 +111,9 @@ class ConsumerGroups(ConsumerGroupInterface):
             return ConsumerHeartbeatAnswer(type(error), str(error.args[0]) if error.args else "")
 
     def _heartbeat(self, name: str, request: ConsumerHeartbeat) -> ConsumerHeartbeatAnswer:
+        if request.topics is not None and len(request.topics) > NAMES_AT_ONCE:
+            self._topics.look_ahead(request.topics)  # its group looks up all of them at once
+            next_turn()  # what the group does with very many takes most of one
         version = self._topics.version
         matched = self._match(request.regex, request.may_see) if request.regex else frozenset()
         if request.member_epoch > JOIN_EPOCH and isinstance(found := self._groups.get(name), ConsumerGroup):

@@ -20,23 +20,22 @@ class Owned:
 
     def take(self, partitions: Assignment) -> Assignment:
         """The free ones of these partitions, which somebody has from now on."""
-        taken: dict[UUID, frozenset[int]] = {}
+        taken = dict(partitions)  # most are free, and ids take long to hash
         for topic, numbers in partitions.items():
-            owned = self._by_topic.get(topic)
-            if owned is None:
-                self._by_topic[topic] = set(numbers)
-            else:
-                if not owned.isdisjoint(numbers):
-                    numbers = numbers - owned
-                owned |= numbers
-            if numbers:
-                taken[topic] = numbers
+            owned = self._by_topic.setdefault(topic, set())
+            if not owned.isdisjoint(numbers):
+                free = numbers - owned
+                if free:
+                    taken[topic] = numbers = free
+                else:
+                    del taken[topic]
+            owned |= numbers
         return taken
 
     def release(self, partitions: Assignment) -> None:
         """Nobody has these partitions any more."""
         for topic, numbers in partitions.items():
-            owned = self._by_topic[topic]
+            owned = self._by_topic.pop(topic)  # mostly it is somebody's for whole, and ids take long to hash
             owned -= numbers
-            if not owned:
-                del self._by_topic[topic]
+            if owned:
+                self._by_topic[topic] = owned

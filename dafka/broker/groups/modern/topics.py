@@ -36,7 +36,7 @@ class TableTopics:
 
     def __init__(self, table: TopicTable) -> None:
         self._table = table
-        self._ahead: tuple[int, dict[str, KnownTopic]] = (-1, {})
+        self._ahead: tuple[int, frozenset[str], dict[str, KnownTopic]] = (-1, frozenset(), {})
 
     @property
     def version(self) -> int:
@@ -54,19 +54,19 @@ class TableTopics:
 
     def find_all(self, names: Collection[str]) -> dict[str, KnownTopic]:
         """Those of the topics that exist."""
-        version, ahead = self._ahead
-        if version == self.version and ahead.keys() >= set(names):
-            return dict(ahead) if len(ahead) == len(names) else {name: ahead[name] for name in names}
+        version, looked_up, ahead = self._ahead
+        if version == self.version and looked_up.issuperset(names):
+            if len(looked_up) == len(names):
+                return dict(ahead)
+            return {name: ahead[name] for name in names if name in ahead}
         get = self._table.get
         return {name: topic.known for name in names if (topic := get(name)) is not None}
 
     def look_ahead(self, names: Iterable[str]) -> None:
         """Find very many topics, some at a time, for the next :meth:`find_all`; waits as a green thread."""
-        version, get = self.version, self._table.get
-        self._ahead = (
-            version,
-            {name: topic.known for name in Pace().over(names) if (topic := get(name)) is not None},
-        )
+        version, get, wanted = self.version, self._table.get, frozenset(names)
+        found = {name: topic.known for name in Pace().over(wanted) if (topic := get(name)) is not None}
+        self._ahead = version, wanted, found
 
     def name_of(self, topic_id: UUID) -> str | None:
         """The name of the topic with that id."""

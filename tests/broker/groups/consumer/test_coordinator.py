@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 import weakref
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import gevent
 import pytest
 from broker.clients import Client
+from broker.pausing import at_pause, counted_pauses
 from kafka.errors import (
     FencedMemberEpochError,
     GroupIdNotFoundError,
@@ -26,6 +28,7 @@ from timing import until
 
 from dafka import Broker
 from dafka.broker.groups import kept_members
+from dafka.broker.groups.consumer import coordinator
 from dafka.broker.groups.consumer import group as group_module
 from dafka.broker.groups.patterns import InvalidRegularExpressionError, matching
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
@@ -34,7 +37,10 @@ from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.groups import GroupType
 from dafka.broker.interface.share import ShareHeartbeat
 from dafka.broker.interface.topics import TopicSpec
+from dafka.broker.topics import topic as topic_module
+from dafka.broker.topics.topic import KnownTopic
 from dafka.hub.hub import is_hub_here
+from dafka.hub.limits import PACE_ITEMS
 
 JOIN = {"rebalance_timeout": 5.0, "owned": {}}
 
@@ -310,3 +316,94 @@ def test_the_moves_of_members_with_very_many_topics_are_computed_beside_the_hub(
     gets = send(client, "y", second.member_epoch, owned={})
     assert count(told) == count(gets) == 2 and kept.error is None
     assert computed == [True, True, False, False, False]
+
+
+# -- very many topics -----------------------------------------------------------------------------
+
+MANY = [f"many-{number}" for number in range(400)]
+
+
+@pytest.fixture
+def many(client, monkeypatch):
+    """A client of a broker with very many topics, of which it looks up no more at once than is usual."""
+    monkeypatch.setattr(coordinator, "NAMES_AT_ONCE", 100)
+    client.call("create_topics", dict.fromkeys(MANY, TopicSpec(1)))
+    return client
+
+
+def looked_up(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
+    """How many topics a group has come to know between two turns of others."""
+    pauses, looked = counted_pauses(monkeypatch), Counter[int]()
+
+    def known(*fields: Any) -> KnownTopic:
+        looked[pauses()] += 1
+        return KnownTopic(*fields)
+
+    monkeypatch.setattr(topic_module, "KnownTopic", known)
+    return looked
+
+
+def test_very_many_topics_of_a_member_are_looked_up_in_pieces(many, monkeypatch):
+    looked = looked_up(monkeypatch)
+    join(many, "x", *MANY)
+    assert looked.total() == len(MANY)
+    assert max(looked.values()) <= PACE_ITEMS
+
+
+def test_very_many_topics_of_a_member_are_looked_up_in_pieces_after_a_restart(tmp_path, monkeypatch):
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.call("create_topics", dict.fromkeys(MANY, TopicSpec(1)))
+        join(client, "x", *MANY, "missing", client_host="/127.0.0.1")
+    looked = looked_up(monkeypatch)
+    with Broker(tmp_path) as broker:
+        assert looked.total() == len(MANY)
+        assert max(looked.values()) <= PACE_ITEMS
+        assert [one.member_id for one in described(Client(broker)).members] == ["x"]
+
+
+def test_topics_that_change_while_those_of_a_member_are_looked_up_are_the_new_ones(many, monkeypatch):
+    core = many.core
+    old = core._topics.get(MANY[0]).topic_id
+
+    def happen() -> None:
+        assert core.delete_topics(MANY[:2])[MANY[0]].error is None
+        core.create_topics({MANY[0]: TopicSpec(2), "late": TopicSpec(3)})
+        core.create_partitions({MANY[5]: 4})
+
+    happened = at_pause(monkeypatch, "look_ahead", happen)
+    answer = join(many, "x", *MANY, "late")
+    assert happened()
+    answer = until(lambda: (again := send(many, "x", 0, **JOIN, topics=(*MANY, "late"))).assignment and again)
+    assert old not in answer.assignment
+    assert count(answer) == len(MANY) - 1 + 1 + 3 + 3
+    assert len(described(many).members) == 1
+
+
+def test_a_group_that_is_deleted_while_topics_are_looked_up_begins_anew(many, monkeypatch):
+    joined = join(many, "x", MANY[0])
+    send(many, "x", -1)
+
+    def happen() -> None:
+        assert many.core.delete_groups(["g"])["g"] is None
+
+    happened = at_pause(monkeypatch, "look_ahead", happen)
+    answer = join(many, "x", *MANY)
+    assert happened() and answer.error is None
+    assert 0 < answer.member_epoch <= joined.member_epoch
+    assert [one.member_id for one in described(many).members] == ["x"]
+
+
+def test_a_caller_that_ends_while_topics_are_looked_up_leaves_no_member(many, monkeypatch):
+    hub, core, callers = many.connection.hub, many.core, []
+
+    def beat() -> None:
+        callers.append(gevent.getcurrent())
+        core.consumer_group_heartbeat("g", ConsumerHeartbeat("x", 0, **JOIN, topics=tuple(MANY)))
+
+    happened = at_pause(monkeypatch, "look_ahead", lambda: callers[0].kill(block=False))
+    green = hub.run(gevent.spawn, beat)
+    hub.run(green.join)
+    assert happened()
+    assert described(many).error is GroupIdNotFoundError
+    assert count(join(many, "x", *MANY[:3])) == 3
