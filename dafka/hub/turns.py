@@ -114,6 +114,15 @@ def in_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield piece
 
 
+def out_of(items: list[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of that size, the last ones first. They leave ``items``: what nobody else has is
+    freed with its piece, and not all at once in the end."""
+    while items:
+        piece = items[-size:]
+        del items[-size:]
+        yield piece
+
+
 def let_go(*owned: list[Any] | dict[Any, Any]) -> None:
     """Empty these, as a green thread, and let others have their turn in between.
 

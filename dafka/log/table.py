@@ -120,9 +120,12 @@ class Table:
         """The keys of :meth:`items`."""
         return (key for key in self._order.beginning(prefix) if key in self._stored)
 
-    def unordered(self) -> list[str]:
-        """All keys in no order that means anything: the fast way to look at each."""
-        return list(self._stored)
+    def unordered(self) -> Iterator[str]:
+        """All keys in no order that means anything: the fast way to look at each.
+
+        Keys may come and go meanwhile: some that are gone when it is their turn are given all the same.
+        """
+        return iter(self._order)
 
     def kinds(
         self, kind_of: Callable[[str], str], pause: Callable[[], object] | None = None

@@ -11,7 +11,7 @@ from dafka import Broker
 from dafka.hub import limits
 from dafka.hub.hub import get_hub
 from dafka.hub.pool import BATCHES
-from dafka.hub.turns import Pace, TurnGauge, let_go, next_turn
+from dafka.hub.turns import Pace, TurnGauge, let_go, next_turn, out_of
 
 
 def burn(seconds: float) -> None:
@@ -121,6 +121,15 @@ def test_very_many_objects_are_let_go_in_pieces(monkeypatch):
 
     get_hub().run(go)
     assert 0 < most[0] <= 2 * limits.PACE_ITEMS
+
+
+def test_items_leave_their_list_in_pieces():
+    left = [0, 1, 2, 3, 4]
+    pieces = out_of(left, 2)
+    assert (next(pieces), left) == ([3, 4], [0, 1, 2])
+    assert (next(pieces), left) == ([1, 2], [0])
+    assert (next(pieces), left) == ([0], [])
+    assert list(pieces) == []
 
 
 def test_a_green_thread_that_is_killed_while_it_pauses_holds_up_nobody():

@@ -66,3 +66,25 @@ def test_keys_that_come_in_order_are_taken_together(count: int) -> None:
     for key in ("00003", "zzz"):
         keys.add(key)
     assert list(keys.beginning()) == sorted([*expected, "00003", "zzz"])
+
+
+def test_all_keys_are_given_in_order_while_others_come_and_go() -> None:
+    keys, gone = OrderedKeys(), [f"{number:05}" for number in range(0, 6 * _BLOCK, 3)]
+    keys.extend([f"{number:05}" for number in range(6 * _BLOCK)])
+    seen = []
+    for key in keys:
+        seen.append(key)
+        if gone:
+            keys.remove(gone.pop())
+    assert seen == sorted(set(seen))
+    assert {f"{number:05}" for number in range(6 * _BLOCK) if number % 3} <= set(seen)
+    keys = OrderedKeys()
+    assert list(keys) == []
+    keys.add("a")
+    seen = []
+    for key in keys:
+        seen.append(key)
+        if len(seen) < 3:
+            keys.add(key + "a")
+        keys.remove(key)
+    assert seen == ["a", "aa", "aaa"]

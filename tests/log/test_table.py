@@ -193,3 +193,21 @@ def test_the_name_of_a_table_has_a_limit(folder: Path) -> None:
         with pytest.raises(TableValueError, match="255"):
             log.write([], {("t" * 256, "a"): 1})
         log.write([], {("t" * 255, "a"): 1})
+
+
+def test_keys_that_are_dropped_while_all_are_looked_at_are_freed_some_at_a_time() -> None:
+    """A million that are freed at once, with the copy that somebody looks through, make a long turn."""
+    freed, most = [0], 0
+
+    class Key(str):
+        def __del__(self) -> None:
+            freed[0] += 1
+
+    table, count = Table("table", lambda table, key, shape: (b"", key)), 10_000
+    for number in range(count):
+        table.put_stored(Key(f"{number:05}"), None)
+    for key in table.unordered():
+        table.drop(key)
+        most, freed[0] = max(most, freed[0]), 0
+    assert len(table) == 0
+    assert max(most, freed[0]) <= 1000

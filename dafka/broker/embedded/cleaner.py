@@ -140,6 +140,7 @@ class LogCleaner:
             self._wake.wait(_REST if self._deleted else None)
 
     def _delete_some(self) -> None:
+        pace = Pace()
         while self._deleted and not self._closed:
             some = self._deleted[:_DROPS]
             found = [(self._log.find(topic, address), end) for topic, address, end in some]
@@ -154,6 +155,7 @@ class LogCleaner:
             natives = [stored for stored, end in found if stored is not None and end != FOR_GOOD]
             self._topics.trimmed(natives)
             del self._deleted[: len(some)]
+            pace.rest()  # nothing is waited for where nothing was ever written
 
 
 def _retention(settings: TopicSettings) -> Retention:

@@ -39,7 +39,7 @@ from dafka.broker.transactions.coordinator import TransactionCoordinator
 from dafka.commit.writer import Writer
 from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
-from dafka.hub.turns import Pace, in_pieces
+from dafka.hub.turns import Pace, in_pieces, let_go
 from dafka.log import LogError
 from dafka.log.repeating import bounded_logger
 
@@ -245,6 +245,7 @@ class TopicCalls(TopicInterface):
             )
             for places in in_pieces(Pace().over(noted), DELETED_ROWS):
                 self._writer.put_and_wait(dict.fromkeys(places))
+            let_go(of_transactions)
         except LogError as error:
             self._lifecycle.check()
             log.warning("topic %r is deleted, but not yet all rows about it: %s", topic.name, error)

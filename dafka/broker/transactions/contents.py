@@ -174,7 +174,8 @@ class Contents:
             rows.update(transaction.offset_row(key, value))
         error = self._table.write(transaction, rows)
         if error is None:
-            self._offsets.hold(values.keys() - transaction.offsets.keys())
+            # The difference of the two views of keys would look at all of the transaction's.
+            self._offsets.hold([key for key in values if key not in transaction.offsets])
             transaction.offsets.update(values)
         return error
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 
 from kafka.errors import (
     InvalidGroupIdError,
@@ -75,7 +76,7 @@ from dafka.commit.writer import Writer
 from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
 from dafka.hub.limits import PACE_ITEMS
-from dafka.hub.turns import Pace, in_pieces, next_turn
+from dafka.hub.turns import Pace, in_pieces, next_turn, out_of
 
 _LISTED = 500  # transactional ids that are listed in one turn of the hub
 
@@ -320,10 +321,10 @@ class TransactionCoordinator(TransactionInterface):
         for transaction in self._table.in_use():
             if not transaction.state.is_open:
                 continue
-            for name in pace.over(list(transaction.partitions)):
+            for name in pace.over(chain.from_iterable(out_of(list(transaction.partitions), PACE_ITEMS))):
                 if name.startswith(prefix) and transaction.partitions.pop(name, None) is not None:
                     rows.update(dict.fromkeys(transaction.partition_row(name)))
-            for key in pace.over(list(transaction.offsets)):
+            for key in pace.over(chain.from_iterable(out_of(list(transaction.offsets), PACE_ITEMS))):
                 if infix in key[-44:] and transaction.offsets.pop(key, None) is not None:
                     rows.update(dict.fromkeys(transaction.offset_row(key, [])))
                     self._offsets.release([key])

@@ -29,7 +29,7 @@ from dafka.broker.topics.table import Partition
 from dafka.broker.transactions.transaction import Decision, State, Transaction
 from dafka.commit.writer import Writer
 from dafka.hub.changes import Changes
-from dafka.hub.turns import in_pieces, let_go
+from dafka.hub.turns import out_of
 from dafka.log import LogClosedError, LogError, LogPartition
 from dafka.log.repeating import bounded_logger
 
@@ -143,16 +143,14 @@ class Ending:
     def _let_go(self, transaction: Transaction, commit: bool, failures: list[Exception]) -> None:
         """Commit the offsets of a decided transaction and delete its rows, some at a time."""
         try:
-            offsets = list(transaction.offsets.items())
-            for some in in_pieces(offsets, limits.ENDED_AT_ONCE):
-                rows = dict.fromkeys(row for key, value in some for row in transaction.offset_row(key, value))
+            offsets = transaction.offsets
+            for keys in out_of(list(offsets), limits.ENDED_AT_ONCE):
+                rows = dict.fromkeys(row for key in keys for row in transaction.offset_row(key, []))
                 if commit:
-                    rows.update(((OFFSETS, key), value) for key, value in some if key in transaction.offsets)
+                    rows.update(((OFFSETS, key), offsets[key]) for key in keys if key in offsets)
                 self._writer.put_and_wait(rows)
-                released = [key for key, _ in some if transaction.offsets.pop(key, None) is not None]
-                self._offsets.release(released)
-            let_go(offsets)
-            for names in in_pieces(list(transaction.partitions), limits.ENDED_AT_ONCE):
+                self._offsets.release([key for key in keys if offsets.pop(key, None) is not None])
+            for names in out_of(list(transaction.partitions), limits.ENDED_AT_ONCE):
                 self._writer.put_and_wait(
                     dict.fromkeys(row for name in names for row in transaction.partition_row(name))
                 )

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from broker.clients import Client
+import threading
+from collections import Counter
+from types import SimpleNamespace
+
+import gevent
+from broker.clients import Client, batch
 from broker.embedded.cleaning import (
     LARGE,
     create,
@@ -10,11 +15,12 @@ from broker.embedded.cleaning import (
     size_of,
     start_of,
 )
-from broker.pausing import counted_pauses
+from broker.pausing import at_pause, counted_pauses
 from timing import until
 
 from compat.kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from dafka import Broker, Producer, Store
+from dafka.broker.interface.topics import TopicSpec
 from dafka.hub.limits import PACE_ITEMS
 
 
@@ -52,6 +58,82 @@ def test_each_part_of_the_broker_forgets_very_many_partitions_in_pieces(tmp_path
         between = pauses()
         hub.run(core._log_cleaner.deleted, topic.partitions)
         assert min(between - before, pauses() - between) >= 1000 // PACE_ITEMS
+
+
+def test_records_that_were_never_there_are_deleted_in_pieces(tmp_path, monkeypatch):
+    """Nothing is written for them, so nothing is waited for: very many took a long turn."""
+    count = 10 * PACE_ITEMS
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        create(client, partitions=count)
+        cleaner, looked = client.core._log_cleaner, Counter[int]()
+        pauses, find = counted_pauses(monkeypatch), client.core.log.find
+
+        def counted(topic: bytes, address: bytes) -> object:
+            looked[pauses()] += 1
+            return find(topic, address)
+
+        monkeypatch.setattr(cleaner, "_log", SimpleNamespace(find=counted))
+        client.call("delete_topics", ["t"])
+        until(lambda: not cleaner._deleted)
+        assert looked.total() >= count
+        assert max(looked.values()) <= PACE_ITEMS
+
+
+def test_topics_that_are_deleted_while_the_records_of_one_go_lose_theirs_too(tmp_path, monkeypatch):
+    """And one that is made anew meanwhile keeps its own."""
+    count = 3 * PACE_ITEMS
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        create(client, partitions=count)
+        create(client, "u", partitions=2)
+        client.produce("t", b"old", partition=count - 1)
+        client.produce("u", b"x", partition=1)
+        core = client.core
+
+        def happen() -> None:
+            assert core.create_topics({"t": TopicSpec(count)})["t"].error is None
+            answers = core.produce({("t", number): [batch(b"new")] for number in (0, count - 1)}, 1)
+            assert [one.error for one in answers.values()] == [None, None]
+            assert core.delete_topics(["u"])["u"].error is None
+
+        happened = at_pause(monkeypatch, "_delete_some", happen)
+        client.call("delete_topics", ["t"])
+        until(happened)
+        until(lambda: len(core.log.partitions()) == 2)
+        until(lambda: not core._log_cleaner._deleted)
+        assert {one.topic for one in core.log.partitions()} == {b"t"}
+        assert [client.values("t", partition=number) for number in (0, count - 1)] == [[b"new"], [b"new"]]
+
+
+def test_a_broker_that_stops_while_records_of_a_deleted_topic_go_deletes_the_others_later(
+    tmp_path, monkeypatch
+):
+    count = 3 * PACE_ITEMS
+    broker = Broker(tmp_path)
+    broker.start()
+    client = Client(broker)
+    create(client, partitions=count)
+    client.produce("t", LARGE, partition=count - 1)
+    cleaner, stopping = client.core._log_cleaner, threading.Thread(target=broker.stop)
+
+    def happen() -> None:
+        stopping.start()
+        while not cleaner._closed:
+            gevent.sleep(0.001)
+
+    with monkeypatch.context() as patched:
+        happened = at_pause(patched, "_delete_some", happen)
+        client.call("delete_topics", ["t"])
+        until(happened)
+        until(stopping.is_alive)
+        stopping.join(100)
+        assert not stopping.is_alive()
+        assert cleaner._deleted
+    with Broker(tmp_path) as broker:
+        log = Client(broker).core.log
+        until(lambda: not log.partitions())
+        until(lambda: log.space.garbage_bytes == 0)
 
 
 def test_a_deletion_that_was_interrupted_is_finished_at_the_next_start(tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import kafka.errors as errors
 import pytest
 from broker.clients import Client
@@ -68,3 +70,30 @@ def test_offsets_of_an_earlier_epoch_are_refused(client, producer):
     assert offsets(producer, Writes.ADDING) is errors.InvalidProducerEpochError
     producer.producer_id += 100
     assert offsets(producer, Writes.ADDING) is errors.InvalidProducerIdMappingError
+
+
+def test_further_offsets_of_a_transaction_are_not_compared_with_all_that_it_has(client, producer):
+    """Of a hundred thousand that took seconds, and a third of each turn."""
+
+    class Unlooked(dict[str, Any]):
+        def keys(self) -> Any:
+            raise AssertionError("all offsets are looked at")
+
+        __iter__ = items = keys
+
+    def commit(number: int, offset: int) -> None:
+        wanted = {("t", number): CommittedOffset(offset)}
+        answers = client.call("commit_transaction_offsets", *producer.who, "g", wanted, writes=Writes.ADDING)
+        assert answers == {("t", number): None}
+
+    commit(0, 3)
+    transaction = client.core._transactions._table.get("x")
+    transaction.offsets = Unlooked(transaction.offsets)
+    commit(1, 4)
+    commit(0, 5)
+    held = client.core._offsets._held
+    assert sorted(held.values()) == [1, 1]
+    transaction.offsets = dict(dict.items(transaction.offsets))
+    producer.commit()
+    assert not held
+    assert offset_of(client) == 5

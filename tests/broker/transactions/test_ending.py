@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import forking
 import gevent
@@ -19,9 +21,12 @@ from broker.transactions.transactional import Producer, committed, fetch, offset
 from timing import until
 
 from dafka import Broker
+from dafka.broker import limits
+from dafka.broker.interface.broker import CommittedOffset
+from dafka.broker.interface.transactions import Writes
 from dafka.broker.records.leader import MARKER_BYTES
 from dafka.broker.transactions import ending as transactions_ending
-from dafka.broker.transactions.transaction import State
+from dafka.broker.transactions.transaction import OPEN, State
 from dafka.commit import writer
 from dafka.log import AppendError, LogPartition, LogWriteError
 from dafka.testing import TestBroker
@@ -349,3 +354,68 @@ def test_an_end_completes_although_its_caller_is_killed(client, producer):
     assert until(lambda: committed(client)) == [b"a"]
     producer.send(b"b")
     producer.commit()
+
+
+# -- very many offsets --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def many(client: Client) -> Producer:
+    """One that may commit very many offsets, in a transaction whose end takes them a few at a time."""
+    client.create("t", MANY)
+    producer = Producer(client, raising=True)
+    commit_all(producer)
+    return producer
+
+
+MANY, AT_ONCE = 400, 50
+
+
+def commit_all(producer: Producer, offset: int = 7) -> None:
+    wanted = {("t", number): CommittedOffset(offset) for number in range(MANY)}
+    answers = producer.client.call(
+        "commit_transaction_offsets", *producer.who, "g", wanted, writes=Writes.ADDING
+    )
+    assert set(answers.values()) == {None}
+
+
+def test_offsets_of_an_end_are_freed_with_the_round_that_commits_them(client, many, monkeypatch):
+    """A hundred thousand at once, or copies of them, make a long turn."""
+    monkeypatch.setattr(limits, "ENDED_AT_ONCE", AT_ONCE)
+    freed = Counter[int]()
+    log = client.core.log
+
+    class Row(list[Any]):
+        def __del__(self) -> None:
+            freed[len(log.table("offsets"))] += 1
+
+    transaction = client.core._transactions._table.get("x")
+    for key, row in transaction.offsets.items():
+        transaction.offsets[key] = Row(row)
+    del row
+    many.commit()
+    assert freed.total() == MANY
+    assert max(freed.values()) <= AT_ONCE
+    assert not client.core._offsets._held
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_topic_that_is_deleted_between_the_rounds_of_an_end_keeps_no_offsets(
+    client, many, monkeypatch, commit
+):
+    monkeypatch.setattr(limits, "ENDED_AT_ONCE", AT_ONCE)
+    core, wait = client.core, client.core._writer.put_and_wait
+    deleted = []
+
+    def put_and_wait(rows: Any) -> None:
+        wait(rows)
+        if not deleted and any(table == OPEN for table, _ in rows):
+            deleted.append(True)
+            assert core.delete_topics(["t"])["t"].error is None
+
+    monkeypatch.setattr(core._transactions._ending._writer, "put_and_wait", put_and_wait)
+    assert many.end(commit) is None
+    assert deleted
+    assert len(core.log.table(OPEN)) == 0
+    assert not core._offsets._held
+    until(lambda: len(core.log.table("offsets")) == 0 or client.connection.hub.run(core._expiry.look))
