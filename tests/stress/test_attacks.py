@@ -9,23 +9,29 @@ import signal
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from socket import SHUT_RDWR
 from threading import get_ident
 from typing import Any, NamedTuple
 
 import pytest
 from broker.clients import batch
+from broker.pausing import at_pause, counted_pauses
 from broker.server import attacks
 from broker.server.client import WireClient, encoded
 from broker.server.samples import fetch, produce
 from broker.server.share_samples import share_fetch, share_offsets, share_samples
 from cli.tools import running
 from crc32c import crc32c
+from timing import until
 
 from dafka import Broker
-from dafka.broker.codec import fetch_request
+from dafka.broker.codec import fetch_request, produce_request
+from dafka.broker.embedded import records
+from dafka.broker.interface.broker import Produced
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.share import ShareHeartbeat
 from dafka.broker.records import fetch as fetching
+from dafka.broker.records import leader
 from dafka.broker.server.answers import share as answers
 from dafka.broker.share.delivery import Delivery
 from dafka.commit import writer
@@ -204,6 +210,78 @@ def test_fetches_of_very_many_partitions_free_their_objects_in_pieces(monkeypatc
     for name in ("_Reading", "Fetched", "FetchFrom"):
         assert sum(number for (one, _), number in freed.items() if one == name) >= 2 * count
     assert max(freed.values()) <= hub_limits.PACE_ITEMS + 1
+
+
+def test_produces_to_very_many_partitions_free_their_objects_in_pieces(monkeypatch):
+    count = 10 * hub_limits.PACE_ITEMS
+    freed = Counter[tuple[str, int]]()
+
+    class Watched:
+        def __del__(self) -> None:
+            if get_ident() == hub_thread:
+                freed[type(self).__name__, pauses()] += 1
+
+    class Batches(Watched, tuple):
+        pass
+
+    class Batch(Watched, bytes):
+        pass
+
+    class Outcome(Watched, Produced):
+        pass
+
+    split = produce_request._split
+    with Broker(listen="127.0.0.1:0") as broker, WireClient(broker) as wire:
+        wire.ask(attacks.topic_of("topic", count), 5)
+        hub_thread = get_hub().run(get_ident)
+        with uncollected(), monkeypatch.context() as patched:
+            pauses = counted_pauses(patched)
+            patched.setattr(
+                produce_request, "_split", lambda *wanted: Batches(Batch(one) for one in split(*wanted))
+            )
+            patched.setattr(leader, "Produced", Outcome)
+            patched.setattr(records, "Produced", Outcome)
+            for topic in ("topic", "unknown"):
+                wire.ask(produce(topic, *[batch(b"x")] * count), 9)
+            get_hub().run(turns.next_turn)
+    for name in ("Batches", "Batch", "Outcome"):
+        assert sum(number for (one, _), number in freed.items() if one == name) >= 2 * count
+    assert max(freed.values()) <= hub_limits.PACE_ITEMS + 1
+
+
+@pytest.mark.parametrize("happening", ["deletes the topic", "disconnects"])
+def test_records_of_a_large_produce_are_there_whatever_happens_while_it_is_let_go(monkeypatch, happening):
+    """That is after their commit: a topic that is deleted then takes nothing of the answer with it, and
+    whoever has gone has left nothing behind."""
+    count = 3 * hub_limits.PACE_ITEMS
+    asked = produce("topic", *[batch(b"x")] * count)
+    with Broker(listen="127.0.0.1:0") as broker, WireClient(broker) as wire, WireClient(broker) as other:
+        wire.ask(attacks.topic_of("topic", count), 5)
+        core = broker._running.core  # type: ignore[union-attr]
+
+        def happen() -> None:
+            if happening == "disconnects":
+                wire.socket.shutdown(SHUT_RDWR)
+            else:
+                assert core.delete_topics(["topic"])["topic"].error is None
+
+        with monkeypatch.context() as patched:
+            happened = at_pause(patched, "let_go", happen)
+            if happening == "disconnects":
+                wire.socket.sendall(encoded(asked, 9))
+                until(happened)
+                until(lambda: broker.metrics()["listener_connections"] == 1)
+                found = other.ask(fetch("topic", *[0] * count, max_bytes=10_000_000), 11)
+                partitions = found.responses[0].partitions
+                assert [one.high_watermark for one in partitions] == [1] * count
+            else:
+                (topic,) = wire.ask(asked, 9).responses
+                assert happened()
+                assert [one.error_code for one in topic.partition_responses] == [0] * count
+                assert sorted(one.index for one in topic.partition_responses) == list(range(count))
+                assert {one.base_offset for one in topic.partition_responses} == {0}
+        (topic,) = other.ask(produce("topic", batch(b"y")), 9).responses
+        assert topic.partition_responses[0].error_code == (0 if happening == "disconnects" else 3)
 
 
 @pytest.mark.parametrize("kind", ["consumer", "share"])
