@@ -2,7 +2,8 @@
 
 A node waits without a limit for records that no other node sends, because a node that has them may come
 back. It does not follow partitions for which its table has no room. Both look like a mesh without traffic, so
-they are logged for users who do not look at metrics.
+they are logged for users who do not look at metrics. What is not meant is a node that sends slowly: of very
+many partitions some are always late then, and each is sent in its turn.
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ class Watch:
     def __init__(self, who: str, role: ConsumerRole | StoreRole) -> None:
         self._who = who
         self._role = role
-        self._since: float | None = None  # since when there are unanswered partitions
-        self._told = 0  # how many of them were logged
+        self._told = 0  # how many partitions were logged that nobody sends
         self._full = False
 
     def tick(self, now: float) -> None:
@@ -35,14 +35,13 @@ class Watch:
         if self._role.refused and not self._full:
             self._full = True
             log.warning("%s: its table of partitions is full; further partitions are not followed", self._who)
-        unanswered = self._role.unanswered
-        if not unanswered:
-            self._since, self._told = None, 0
-        elif self._since is None:
-            self._since = now
-        elif now - self._since >= limits.UNANSWERED_SECONDS and unanswered >= 2 * self._told:
-            self._told = unanswered
-            self._tell(unanswered)
+        if not self._role.unanswered:
+            self._told = 0
+        elif self._role.unanswered >= 2 * self._told:
+            unanswered = self._role.unanswered_since(now - limits.UNANSWERED_SECONDS)
+            if unanswered >= max(1, 2 * self._told):
+                self._told = unanswered
+                self._tell(unanswered)
 
     def _tell(self, unanswered: int) -> None:
         longest = self._role.longest_unanswered

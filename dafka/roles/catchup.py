@@ -33,6 +33,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable
 from itertools import count as count_up
+from itertools import takewhile
 from typing import Generic, TypeVar
 
 from dafka.protocol.commands import Fetch
@@ -76,7 +77,7 @@ class CatchUp(Generic[F]):
         self._filled: dict[F, None] = {}  # their records ahead have no gap before them, and wait for room
         self._queue: FetchQueue[F] = FetchQueue()
         self._paused: dict[F, None] = {}
-        self._unanswered: dict[F, None] = {}  # in the order in which they came; paused, or asked for again
+        self._unanswered: dict[F, float] = {}  # since when, in that order; paused, or asked for again
         self._alarms: list[tuple[float, int, F]] = []
         self._serial = count_up()
 
@@ -89,6 +90,10 @@ class CatchUp(Generic[F]):
     def longest_unanswered(self) -> F | None:
         """The one of them that has waited longest."""
         return next(iter(self._unanswered), None)
+
+    def unanswered_since(self, time: float) -> int:
+        """How many of them have been so since that time, or for longer."""
+        return sum(1 for _ in takewhile(lambda since: since <= time, self._unanswered.values()))
 
     # -- what arrives -------------------------------------------------------------------------------
 
@@ -213,7 +218,7 @@ class CatchUp(Generic[F]):
         """A node that may have the records has turned up."""
         if follower.state is State.PAUSED:
             self._forget_fetch(follower)
-            self._answered(follower)
+            follower.failures = 0
             self._wait(follower)
 
     def encourage_all(self) -> None:
@@ -350,7 +355,7 @@ class CatchUp(Generic[F]):
                 if follower.failures == self._limits.ahead_attempts:
                     self._give_up_ahead(follower)
                 if follower.failures > 1:
-                    self._unanswered[follower] = None
+                    self._unanswered.setdefault(follower, now)
                     outputs.append(HearAnswers(follower.address))
                     pause = self._limits.fetch_timeout * 2 ** min(follower.failures - 2, 30)
                     self._pause(now, follower, min(pause, self._limits.longest_pause))

@@ -112,6 +112,10 @@ class StoreRole:
         """Partitions with records that are known of and that nobody sends; they are asked for again."""
         return self._catchup.unanswered
 
+    def unanswered_since(self, time: float) -> int:
+        """How many of them have been so since that time, or for longer."""
+        return self._catchup.unanswered_since(time)
+
     @property
     def longest_unanswered(self) -> tuple[bytes, bytes, int, int] | None:
         """Topic, partition, next sequence and known end of that of them which has waited longest."""

@@ -152,6 +152,22 @@ def test_a_partition_that_nobody_answers_for_is_one_while_it_is_asked_for_again(
     assert (role.unanswered, role.longest_unanswered) == (0, None)
 
 
+def test_a_partition_is_unanswered_since_the_same_time_until_an_answer_comes():
+    """A node that says that it has the records has not sent them."""
+    role = consumer()
+    role.receive(0.0, head(99))
+    for step in range(200):
+        role.tick(step / 10)
+        if step in (60, 120):
+            role.receive(step / 10, DirectHead(ME, PARTITION, TOPIC, 99))
+    assert (role.unanswered, role.unanswered_since(1.0), role.unanswered_since(3.0)) == (1, 0, 1)
+    role.receive_run(20.0, direct(0, 2))
+    assert role.unanswered_since(20.0) == 0
+    for step in range(200, 400):
+        role.tick(step / 10)
+    assert (role.unanswered_since(20.0), role.unanswered_since(24.0)) == (0, 1)
+
+
 def test_a_store_that_has_nothing_new_does_not_end_the_pause():
     role = consumer()
     role.receive_run(0.0, run(0, 5))
