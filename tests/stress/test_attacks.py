@@ -17,6 +17,7 @@ import pytest
 from broker.clients import batch
 from broker.pausing import at_pause, counted_pauses
 from broker.server import attacks
+from broker.server.attack_scene import Collections
 from broker.server.client import WireClient, encoded
 from broker.server.samples import fetch, produce
 from broker.server.share_samples import share_fetch, share_offsets, share_samples
@@ -77,6 +78,15 @@ def test_no_request_makes_a_long_turn_of_the_hub(shorter_pieces):
         if not slow:
             return
     assert not slow
+
+
+def test_a_collection_of_garbage_that_had_begun_before_anybody_looked_is_not_measured():
+    collections, hub = Collections(), get_hub()
+    hub.run(collections._seen, "stop", {})
+    assert collections.longest == 0.0
+    hub.run(collections._seen, "start", {})
+    hub.run(collections._seen, "stop", {})
+    assert collections.longest > 0.0
 
 
 FIRST = "create a topic", "commit offsets", "Produce to all partitions"  # the observations of the others

@@ -51,7 +51,8 @@ class Collections:
 
     def __init__(self) -> None:
         self.longest = 0.0
-        self._all = self._began = 0.0
+        self._all = 0.0
+        self._began: float | None = None  # the one that is under way
         self._thread = get_hub().run(threading.get_ident)
 
     def __enter__(self) -> Collections:
@@ -77,6 +78,8 @@ class Collections:
         if phase == "start":
             self._began = time.thread_time()
             return
+        if self._began is None:
+            return  # it had begun before anybody looked
         took = time.thread_time() - self._began
         self._all += took
         self.longest = max(self.longest, took)
