@@ -49,7 +49,7 @@ from dafka.broker.groups.modern.assignment import (
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from dafka.broker.groups.modern.partitions import PartitionGroup
 from dafka.broker.groups.modern.topics import Topics
-from dafka.broker.groups.since import epoch_of
+from dafka.broker.groups.since import epoch_of, taken
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerMember, Partitions
 from dafka.broker.interface.groups import IN_PROCESS, GroupType, JoinRequest
 from dafka.broker.limits import ASSIGNED_AT_ONCE, MOVED_AT_ONCE
@@ -319,6 +319,7 @@ class ConsumerGroup(PartitionGroup[Member]):
             self._give_up(member, member.revoking)
             member.revoking, member.revoke_by = NOTHING, inf
             member.epoch = LEAVE_STATIC_EPOCH
+            member.since = taken({}, member.assigned, 0)  # its next process may commit with any epoch
             self.mark(member)
         else:
             self.remove(now, member)

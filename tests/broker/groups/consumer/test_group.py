@@ -308,6 +308,23 @@ def test_a_member_that_joins_again_has_its_partitions_from_then_on(table):
     assert table.group.check_commit(0.0, again, "x", None, [("t", 6)]) is StaleMemberEpochError
 
 
+def test_the_next_process_of_a_static_member_commits_with_older_epochs(table):
+    table.join("x", instance_id="i")
+    table.join("y")
+    x = table.send("x", 1, instance_id="i")
+    table.send("x", 1, instance_id="i", owned=table.owned(*table.numbers(x)))
+    y = table.send("y", 2)
+    table.send("x", -2, instance_id="i")
+    z = table.join("z", instance_id="i")
+    assert (z.epoch, table.numbers(z), table.numbers(y)) == (2, [0, 1, 2], [3, 4, 5])
+
+    def refusal(epoch: int, number: int) -> Any:
+        return table.group.check_commit(0.0, epoch, "z", "i", [("t", number)])
+
+    assert refusal(0, 0) is refusal(1, 2) is refusal(2, 5) is None
+    assert refusal(1, 3) is refusal(3, 0) is refusal(-1, 0) is StaleMemberEpochError
+
+
 def test_the_target_of_a_large_group_comes_later_and_members_keep_what_they_have(table, monkeypatch):
     monkeypatch.setattr(group_module, "ASSIGNED_AT_ONCE", 8)
     x = table.join("x")  # 1 member, 1 topic, 6 partitions
