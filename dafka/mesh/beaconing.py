@@ -21,6 +21,7 @@ import gevent.threadpool
 import zmq
 from gevent.lock import BoundedSemaphore
 
+from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
 from dafka.mesh import curve, limits
 from dafka.mesh.address import InvalidAddressError
@@ -43,6 +44,14 @@ _IPV4 = re.compile(rb"\d{1,3}(?:\.\d{1,3}){3}")
 _pools: WeakKeyDictionary[Any, gevent.threadpool.ThreadPool] = WeakKeyDictionary()  # by gevent's hub
 
 
+class _Target:
+    """An address that is connected to: what the beacons of its peers say, which may be names of a host."""
+
+    def __init__(self) -> None:
+        self.endpoints: set[bytes] = set()
+        self.told = Changes()  # a tower has told of one of them
+
+
 class Beaconing:
     """The beacon sockets of one endpoint. ``links`` is what gets connected to peers."""
 
@@ -62,6 +71,7 @@ class Beaconing:
         self._ready = ready
         self._discarded = discarded
         self._lookups: dict[bytes, gevent.Greenlet] = {}  # by endpoint
+        self._targets: dict[str, _Target] = {}  # by the address connected to
         self._looking_up = BoundedSemaphore(limits.RESOLVING)
         self._closed = False
         self._towers = options.towers
@@ -117,6 +127,9 @@ class Beaconing:
                 self._discarded.add("peer-endpoint")
             else:
                 self._carry(self._role.beacon(now, beacon))
+                target = self._targets.get(self.peers.get(beacon.endpoint) or "")
+                if target is not None:
+                    target.told.tell()
         if self._role.refused > refused:
             self._discarded.add("peer-table", self._role.refused - refused)
         return bool(messages)
@@ -134,12 +147,21 @@ class Beaconing:
     def reached(self, target: str) -> None:
         """There is a connection to a peer."""
         self._links.reached(target)
-        endpoint = target.encode()
-        if endpoint in self.peers:
-            self._role.reached(endpoint)
-        else:  # its beacon has a host name
-            for name in [name for name, known in self.peers.items() if known == target]:
-                self._role.reached(name)
+        if target in self._targets:
+            for endpoint in self._targets[target].endpoints:
+                self._role.reached(endpoint)
+
+    def expect(self, target: str, began: float, lost: float) -> None:
+        """Wait until a peer is to be connected to again that was lost, or not reached, at the time ``lost``,
+        by the attempt of the time ``began``."""
+        while True:
+            now, known = time.monotonic(), self._targets.get(target)
+            if known is None:  # who asks leaves it as soon as it is quiet
+                gevent.sleep(limits.EXPECT_SECONDS)
+                continue
+            if any(self._role.expected(now, endpoint, began, lost) for endpoint in known.endpoints):
+                return
+            known.told.wait(limits.EXPECT_SECONDS)
 
     def close(self) -> None:
         """Stop beaconing; connections stay until their socket is closed."""
@@ -206,6 +228,7 @@ class Beaconing:
         try:
             self._links.connect(target)
             self.peers[endpoint] = target
+            self._targets.setdefault(target, _Target()).endpoints.add(endpoint)
             if self._links.is_reached(target):
                 self._role.reached(endpoint)
         except (zmq.ZMQError, EndpointError):
@@ -218,8 +241,13 @@ class Beaconing:
         lookup = self._lookups.pop(endpoint, None)
         if lookup is not None:
             lookup.kill(block=False)
-        if target is None or target in self.peers.values():
+        if target is None:
             return
+        known = self._targets[target]
+        known.endpoints.discard(endpoint)
+        if known.endpoints:
+            return
+        del self._targets[target]
         try:
             self._links.disconnect(target)
         except zmq.ZMQError:

@@ -329,6 +329,10 @@ class Endpoint:
         """There is a connection to a peer."""
         self._beaconing.reached(peer)
 
+    def expect(self, peer: str, began: float, lost: float) -> None:
+        """Wait until a peer that was lost is to be connected to again."""
+        self._beaconing.expect(peer, began, lost)
+
     def refused(self, cause: str) -> None:
         """Something was discarded."""
         self.discarded.add(cause)

@@ -34,6 +34,8 @@ BIND_SECONDS = 0.05
 """Between a tower's attempts to bind its address anew."""
 RECONNECT_MS = 1000
 """Longest pause between attempts to reach a peer that does not answer; it begins at 100 ms and doubles."""
+EXPECT_SECONDS = 0.25
+"""Between two looks at whether towers are still heard, while a peer that was lost is awaited."""
 RECORD_OCTETS = 256 * 1024 * 1024
 """Longest content of a record. ZeroMQ allocates what a peer announces, so it must be told a limit."""
 

@@ -35,6 +35,10 @@ class Sink(Protocol):
     def reached(self, peer: str) -> None:
         """``subscriber`` has a connection to this peer, maybe not for the first time."""
 
+    def expect(self, peer: str, began: float, lost: float) -> None:
+        """Wait until a peer is to be connected to again that was lost, or not reached, at the time ``lost``,
+        by the attempt of the time ``began``."""
+
     def refused(self, cause: str) -> None:
         """Something was discarded."""
 

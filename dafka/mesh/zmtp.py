@@ -56,6 +56,7 @@ class ZmtpTransport:
         mechanisms = None if keys is None or self._speakers is None else Mechanisms(keys, self._speakers)
         self._client = None if mechanisms is None else mechanisms.client
         self._framing = options.framing
+        self._expect = sink.expect
         most = Most(
             prefix_octets=limits.SUBSCRIPTION_OCTETS,
             prefixes=limits.PEER_PREFIXES,
@@ -83,7 +84,16 @@ class ZmtpTransport:
         self.answers = self._subscriber(_Handler(sink, self._speakers))
 
     def lane(self, peers: list[str], note: Note, deliver: Deliver) -> ZmtpLane:
-        return ZmtpLane(self._hub, peers, note, deliver, self._hearing, self._client, self._speakers)
+        return ZmtpLane(
+            self._hub,
+            peers,
+            note,
+            deliver,
+            self._hearing,
+            mechanism=self._client,
+            speakers=self._speakers,
+            expect=self._expect,
+        )
 
     def send(self, item: Run | Command) -> None:
         self._publisher.send_encoded(*octets_of(item, self._framing))
@@ -112,6 +122,7 @@ class ZmtpTransport:
             make_taker=lambda: Stretches(reader),
             bounds=self._hearing,
             mechanism=self._client,
+            expect=self._expect,
         )
 
 

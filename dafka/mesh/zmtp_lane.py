@@ -8,6 +8,7 @@ come in its order, and records of several peers wait for room side by side.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
@@ -36,6 +37,7 @@ class ZmtpLane:
         bounds: Bounds,
         mechanism: MakeMechanism | None = None,
         speakers: Speakers | None = None,
+        expect: Callable[[str, float, float], object] | None = None,
     ) -> None:
         self._note = note
         self._deliver = deliver
@@ -51,6 +53,7 @@ class ZmtpLane:
             make_taker=lambda: Stretches(reader),
             bounds=bounds,
             mechanism=mechanism,
+            expect=expect,
         )
         for peer in peers:
             self._subscriber.connect(peer)

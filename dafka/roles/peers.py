@@ -17,6 +17,11 @@ Anybody may send beacons of nodes that there are not. Connecting to each of them
 more than what the others need. So few endpoints are tried at a time at which nobody has answered yet, and
 those that have been tried for a while make room. A peer that was reached and let go, because its beacons were
 lost among too many others, comes back at once.
+
+The port of a node that has died may be the next one's of another mesh, whose records have no place in this
+one: C nodes bind the first port that is free. So who was lost is connected to again when a tower has told of
+it since then; while no tower is heard, at any time. The beacon of a successor on the port may come before the
+loss is noticed, so its first one counts from the time on when who was lost was connected to.
 """
 
 from __future__ import annotations
@@ -59,6 +64,8 @@ class PeersRole:
         self._newcomers = 0  # new peers heard of since then
         self._peers: dict[bytes, tuple[bytes, float]] = {}  # endpoint, last heard; oldest first
         self._users: dict[bytes, int] = {}  # endpoint: peers that are to be reached there
+        self._told: dict[bytes, float] = {}  # endpoint in use: when a tower has told of it last
+        self._joined: dict[bytes, float] = {}  # endpoint in use: when its last peer turned up
         self._unreached: dict[bytes, float] = {}  # endpoint: since when nobody answers there; oldest first
         self._left: dict[bytes, None] = {}  # endpoints that were reached and let go; oldest first
 
@@ -86,6 +93,7 @@ class PeersRole:
         known = self._peers.pop(beacon.address, None)
         if known is not None and known[0] == beacon.endpoint:
             self._peers[beacon.address] = (beacon.endpoint, now)
+            self._told[beacon.endpoint] = now
             return []
         outputs = self._make_room(now, beacon.endpoint)
         if outputs is None:
@@ -102,6 +110,13 @@ class PeersRole:
     def reached(self, endpoint: bytes) -> None:
         """A connection to this endpoint of a peer was made."""
         self._unreached.pop(endpoint, None)
+
+    def expected(self, now: float, endpoint: bytes, began: float, lost: float) -> bool:
+        """Whether an endpoint is to be connected to again that was lost, or not reached, at the time
+        ``lost``, by the attempt of the time ``began``."""
+        if self._is_silence(now - self._heard_anybody):
+            return True
+        return endpoint in self._users and (self._told[endpoint] > lost or self._joined[endpoint] > began)
 
     def tick(self, now: float) -> list[Output]:
         """Beacon when it is time, and let go of peers that have been silent for the timeout."""
@@ -139,10 +154,13 @@ class PeersRole:
         return [output for _ in addresses for output in self._leave(oldest)]
 
     def _note_tower(self, now: float) -> None:
-        silence = now - self._heard_anybody
-        if silence > max(self._timeout / 2, 2 * self._interval):
+        if self._is_silence(now - self._heard_anybody):
             self._peers = {address: (endpoint, now) for address, (endpoint, _) in self._peers.items()}
         self._heard_anybody = now
+
+    def _is_silence(self, seconds: float) -> bool:
+        """Whether towers that say nothing for so long are gone."""
+        return seconds > max(self._timeout / 2, 2 * self._interval)
 
     def _answer_newcomer(self, now: float) -> list[Output]:
         earliest = self._last_beacon + self._limits.beacon_spacing
@@ -156,6 +174,7 @@ class PeersRole:
 
     def _join(self, now: float, endpoint: bytes) -> list[Output]:
         self._users[endpoint] = self._users.get(endpoint, 0) + 1
+        self._told[endpoint] = self._joined[endpoint] = now
         if self._users[endpoint] > 1:
             return []
         if self._tells_reached:
@@ -167,7 +186,7 @@ class PeersRole:
         self._users[endpoint] -= 1
         if self._users[endpoint]:
             return []
-        del self._users[endpoint]
+        del self._users[endpoint], self._told[endpoint], self._joined[endpoint]
         if self._unreached.pop(endpoint, None) is None and self._tells_reached:
             self._left[endpoint] = None
             if len(self._left) > self._limits.peers:

@@ -3,11 +3,17 @@
 Pauses between attempts double up to limits.RECONNECT_MOST_SECONDS, each shortened by a random part, so that
 the clients of a server that comes back do not all come at once. A silent peer is asked with a PING (ZMTP
 3.1), and given up (cause ``silent``).
+
+The port of a server that has died may be another program's by then. Who knows more about the server than its
+port has ``expect(began, lost)`` wait until it is known to be there: it was lost, or not reached, at the time
+``lost``, by the attempt of the time ``began``. Then there is an attempt at once.
 """
 
 from __future__ import annotations
 
 import random
+import time
+from collections.abc import Callable
 
 import gevent
 
@@ -23,7 +29,7 @@ from dafka.zmtp.connection import Options
 class Connecting:
     """Connects to ``address`` until it is closed. The owner calls :meth:`tend` every now and then.
 
-    ``name``: what it has as ``dialled``.
+    ``name``: what it has as ``dialled``; ``expect``: None: pauses alone.
     """
 
     def __init__(
@@ -34,6 +40,7 @@ class Connecting:
         pattern: Pattern,
         options: Options,
         name: str = "",
+        expect: Callable[[float, float], object] | None = None,
     ) -> None:
         self.peer: Peer | None = None
         """The connection there is, its handshake complete or not."""
@@ -44,6 +51,7 @@ class Connecting:
         self._shared = shared
         self._pattern = pattern
         self._options = options
+        self._expect = expect
         self._pinged = 0.0
         self._closed = False
         self._green = hub.keep(self._connect_again)
@@ -86,11 +94,15 @@ class Connecting:
     def _connect_again(self) -> None:
         pause = limits.RECONNECT_SECONDS
         while not self._closed:
-            connected = self.connected
+            connected, began = self.connected, time.monotonic()
             self._run_once()
+            lost = time.monotonic()
             pause = limits.RECONNECT_SECONDS if self.connected > connected else 2 * pause
             pause = min(pause, limits.RECONNECT_MOST_SECONDS)
-            gevent.sleep(pause * random.uniform(0.5, 1.0))
+            if self._expect is None or self.connected == connected or lost - began < pause:
+                gevent.sleep(pause * random.uniform(0.5, 1.0))
+            if self._expect is not None:
+                self._expect(began, lost)
 
     def _run_once(self) -> None:
         try:

@@ -26,6 +26,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import gevent
 
@@ -47,6 +48,8 @@ class Subscriber:
     """Subscribes at publishers. Hub side. ``max_message``: octets of a message over all of its frames.
 
     ``mechanism``: how it shows who it is (:mod:`dafka.zmtp.mechanisms`); None: not at all.
+    ``expect(endpoint, began, lost)`` waits until a publisher that was lost is to be connected to again
+    (:mod:`dafka.sockets.connecting`); None: for no more than a pause.
     """
 
     def __init__(
@@ -58,10 +61,12 @@ class Subscriber:
         make_taker: Callable[[], Taker] | None = None,
         bounds: Bounds = USUAL,
         mechanism: MakeMechanism | None = None,
+        expect: Callable[[str, float, float], object] | None = None,
     ) -> None:
         self._hub = hub
         self._shared = Shared(hub, self._established, bounds)
         self._pattern = _Pattern(self, handler)
+        self._expect = expect
         self._options = Options(
             (b"SUB",), accepts=False, max_octets=max_message, mechanism=mechanism, make_taker=make_taker
         )
@@ -91,8 +96,9 @@ class Subscriber:
         if self._leaving.pop(endpoint, None) is not None:
             self.disconnect(endpoint)
         if endpoint not in self._connecting and not self._closed:
+            expect = None if self._expect is None else partial(self._expect, endpoint)
             self._connecting[endpoint] = Connecting(
-                self._hub, address, self._shared, self._pattern, self._options, endpoint
+                self._hub, address, self._shared, self._pattern, self._options, endpoint, expect
             )
 
     def disconnect(self, endpoint: str, quiet: float = 0.0) -> None:

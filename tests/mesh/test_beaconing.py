@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import gevent
 import pytest
 import zmq
 
 from dafka.hub.hub import get_hub
 from dafka.mesh import beaconing as module
+from dafka.mesh import limits
 from dafka.mesh.beaconing import Beaconing
 from dafka.mesh.counting import Discards
 from dafka.mesh.options import EndpointOptions
@@ -209,3 +211,21 @@ def test_a_name_that_is_not_found_is_looked_up_again(node, monkeypatch):
     node.tell(b"tcp://peer.example:5001")
     node.until(lambda: node.links.peers == ["tcp://127.0.0.9:5001"])
     assert node.discarded["peer-lookup"] == 1
+
+
+def test_a_peer_of_two_names_that_was_lost_is_expected_once_either_is_told(node, monkeypatch):
+    places = [(None, None, None, "", ("127.0.0.1", 5001))]
+    monkeypatch.setattr(module.sockets, "getaddrinfo", lambda *_: places)
+    monkeypatch.setattr(node.beaconing._role, "_timeout", 1000.0)  # the tower counts as there
+    monkeypatch.setattr(limits, "EXPECT_SECONDS", 1000.0)  # nothing but a beacon wakes who waits
+    place, names = "tcp://127.0.0.1:5001", [b"tcp://one.example:5001", b"tcp://other.example:5001"]
+    node.tell(names[0], address=b"AB" * 16)
+    node.tell(names[1], address=b"CD" * 16)
+    node.until(lambda: list(node.beaconing.peers.values()) == [place, place])
+    for name, address in zip(names, (b"AB" * 16, b"CD" * 16), strict=True):
+        now = time.monotonic()
+        waiting = get_hub().run(gevent.spawn, node.beaconing.expect, place, now, now)
+        get_hub().run(gevent.sleep, 0)
+        assert not waiting.dead
+        node.tell(name, address=address)
+        node.until(lambda waiting=waiting: waiting.dead)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 from mesh.peer import ADDRESS, Peer
@@ -19,6 +20,7 @@ from dafka.mesh.producer import ProducerClosedError, UnacknowledgedError
 from dafka.mesh.tower import TowerBindError
 from dafka.protocol import commands
 from dafka.protocol.framing import Framing, encode
+from dafka.roles.peers import PeersRole
 
 
 def test_a_topic_that_only_starts_with_the_one_asked_for_is_not_delivered():
@@ -310,3 +312,37 @@ def test_a_store_keeps_its_address_with_its_folder(tmp_path):
             assert store.address == address
         with Store(tmp_path / "other", tower=tower, address="0" * 32) as store:
             assert store.address == "0" * 32
+
+
+def test_the_port_of_a_lost_peer_is_not_connected_to_before_a_tower_tells_of_it_again(monkeypatch):
+    asked: list[bytes] = []
+    expected = PeersRole.expected
+
+    def spied(role: PeersRole, now: float, endpoint: bytes, began: float, lost: float) -> bool:
+        asked.append(endpoint)
+        return expected(role, now, endpoint, began, lost)
+
+    monkeypatch.setattr(PeersRole, "expected", spied)
+    # A tower counts as gone after half of the timeout: not here.
+    with Tower() as tower, Consumer(["hello"], tower=tower, beacon_interval=0.1, beacon_timeout=1000):
+        with Peer(tower.addresses) as peer:
+            peer.meet(b"Mhello")
+        until(lambda: len(asked) >= 5, "the peer is lost, and its last beacon has come")
+        with socket.create_server(("127.0.0.1", peer.port)) as stranger:
+            begun = len(asked)
+            until(lambda: len(asked) >= begun + 5, "the peer is not there")
+            stranger.settimeout(0)
+            with pytest.raises(BlockingIOError):
+                stranger.accept()
+            with Peer(tower.addresses) as successor:
+                successor.port = peer.port
+                successor.until(partial(_has_come, stranger))
+
+
+def _has_come(served: socket.socket) -> bool:
+    try:
+        connection, _ = served.accept()
+    except BlockingIOError:
+        return False
+    connection.close()
+    return True

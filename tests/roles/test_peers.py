@@ -201,6 +201,45 @@ def test_a_successor_on_the_same_endpoint_is_not_cut_off_with_its_predecessor():
     assert list(role.peers) == [successor.address]
 
 
+def test_a_lost_peer_is_expected_once_a_tower_has_told_of_it_again():
+    role = peers()
+    role.beacon(0.5, PEER)
+    assert role.expected(0.7, PEER.endpoint, began=0.6, lost=0.4)
+    assert not role.expected(0.7, PEER.endpoint, began=0.6, lost=0.65)
+    role.beacon(1.4, OWN_ECHO)
+    assert not role.expected(1.5, PEER.endpoint, began=0.6, lost=0.65)
+    role.beacon(1.5, PEER)
+    assert role.expected(1.5, PEER.endpoint, began=0.6, lost=0.65)
+
+
+def test_a_successor_on_the_endpoint_of_a_lost_peer_is_expected_even_if_it_is_heard_of_before_the_loss():
+    role = peers()
+    role.beacon(0.5, PEER)
+    role.beacon(0.9, TowerBeacon(b"C" * 32, PEER.endpoint))
+    assert role.expected(1.0, PEER.endpoint, began=0.6, lost=1.0)
+    assert not role.expected(1.1, PEER.endpoint, began=1.0, lost=1.1)
+    role.beacon(1.2, PEER)  # a last word that was on its way
+    assert not role.expected(1.3, PEER.endpoint, began=1.0, lost=1.25)
+
+
+def test_a_lost_peer_that_no_tower_tells_of_is_expected_while_no_tower_is_heard():
+    role = peers(interval=1.0, timeout=4.0)
+    role.beacon(0.5, PEER)
+    assert not role.expected(2.5, PEER.endpoint, began=0.5, lost=0.6)
+    assert role.expected(2.6, PEER.endpoint, began=0.5, lost=0.6)
+    role.beacon(2.7, OWN_ECHO)
+    assert not role.expected(2.7, PEER.endpoint, began=0.5, lost=0.6)
+
+
+def test_a_peer_that_was_let_go_is_not_expected():
+    role = peers(timeout=4.0)
+    role.beacon(0.5, PEER)
+    for second in range(1, 6):
+        role.beacon(float(second), OWN_ECHO)
+    assert Disconnect(PEER.endpoint) in role.tick(5.0)
+    assert not role.expected(5.0, PEER.endpoint, began=0.1, lost=0.4)
+
+
 def test_the_table_of_peers_is_bounded():
     role = peers(limits=Limits(peers=2))
     for number in range(5):

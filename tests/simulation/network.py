@@ -7,7 +7,8 @@ arrived and shows it.
 Only the promises of ZeroMQ are taken as given. A subscriber that connects has its subscriptions told to the
 publisher a moment later; messages published before that do not reach it. While a link is cut everything on it
 is lost; when it is mended subscriptions are told anew. A process that has ended hears nothing, one that is
-stopped hears everything late. Records of a run are lost one by one.
+stopped hears everything late. Records of a run are lost one by one. In half of the seeds processes come back
+on the port that they had, and are connected to again when the role of a node expects them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 TICK = 0.1  # seconds, as the mesh does it
 REST_DELAY = 0.001  # of octets behind those before them
+AGAIN = 0.1  # between looks at whether who was lost is expected
 LINK_DELAY = 0.002  # of subscriptions, which ZeroMQ neither loses nor reorders
 
 Item = Run | Command
@@ -69,6 +71,7 @@ class Network:
         self.calm_since = float("inf")
         self.through_frames = False  # commands travel as frames, not as objects
         self.through_octets = False  # they travel as octets, which are torn apart
+        self.same_ports = False  # a process that comes back has the port that it had
         self.nodes: list[Node] = []
         self.towers: list[TowerNode] = []
         self.stores: list[StoreNode] = []
@@ -137,6 +140,8 @@ class Network:
             self.endpoints.pop(node.endpoint, None)
             for other in self.nodes:
                 other.listeners.pop(node, None)
+                if other.alive and node.endpoint in other.connected:
+                    self._expect(other, node.endpoint, other.connected[node.endpoint], self.now)
 
     def stop(self, node: Node, seconds: float) -> None:
         """A process is stopped, and goes on later with everything that has arrived."""
@@ -154,30 +159,50 @@ class Network:
 
     def connect(self, node: Node, endpoint: bytes) -> None:
         """The node's subscriber socket connects to a publisher."""
-        node.connected[endpoint] = True
+        began = node.connected[endpoint] = self.now
         peer = self.endpoints.get(endpoint)
-        if peer is not None:
+        if peer is None:
+            self._expect(node, endpoint, began, self.now)
+        else:
+            node.reached[endpoint] = peer.incarnation
             node.peers.reached(endpoint)
             self._establish(node, peer)
 
+    def _expect(self, node: Node, endpoint: bytes, began: float, lost: float) -> None:
+        """A connection, or an attempt, of the time ``began`` has failed."""
+        if self.same_ports:
+            self.later_in(node, AGAIN, self._connect_again, node, endpoint, began, lost)
+
+    def _connect_again(self, node: Node, endpoint: bytes, began: float, lost: float) -> None:
+        if node.connected.get(endpoint) != began:
+            return
+        if node.peers.expected(self.now, endpoint, began, lost):
+            self.connect(node, endpoint)
+        else:
+            self._expect(node, endpoint, began, lost)
+
+    def _publishers(self, node: Node) -> Iterator[Node]:
+        """Those that the node is connected to."""
+        for endpoint in node.connected:
+            peer = self.endpoints.get(endpoint)
+            if peer is not None and node.reached.get(endpoint) == peer.incarnation:
+                yield peer
+
     def disconnect(self, node: Node, endpoint: bytes) -> None:
         node.connected.pop(endpoint, None)
+        node.reached.pop(endpoint, None)
         peer = self.endpoints.get(endpoint)
         if peer is not None:
             peer.listeners.pop(node, None)
 
     def subscribed(self, node: Node, prefix: bytes) -> None:
         """The node subscribes: the publishers it is connected to learn of it."""
-        for endpoint in node.connected:
-            peer = self.endpoints.get(endpoint)
-            if peer is not None:
-                self.later_in(peer, LINK_DELAY, self._hear_subscription, peer, node, node.incarnation, prefix)
+        for peer in self._publishers(node):
+            self.later_in(peer, LINK_DELAY, self._hear_subscription, peer, node, node.incarnation, prefix)
 
     def unsubscribed(self, node: Node, prefix: bytes) -> None:
-        for endpoint in node.connected:
-            peer = self.endpoints.get(endpoint)
-            if peer is not None:
-                self.later_in(peer, LINK_DELAY, self._forget_subscription, peer, node, prefix)
+        for peer in self._publishers(node):
+            self.later_in(peer, LINK_DELAY, self._forget_subscription, peer, node, prefix)
 
     def cut(self, one: Node | TowerNode, other: Node | TowerNode, seconds: float) -> None:
         """Nothing passes between two nodes, either way, for so long."""
@@ -189,7 +214,7 @@ class Network:
     def _mend(self, one: Node | TowerNode, other: Node | TowerNode) -> None:
         for a, b in ((one, other), (other, one)):
             self._cut[a.number, b.number] -= 1
-            if isinstance(a, Node) and isinstance(b, Node) and b.endpoint in a.connected:
+            if isinstance(a, Node) and isinstance(b, Node) and b in self._publishers(a):
                 self._establish(a, b)
 
     def is_cut(self, one: Node | TowerNode, other: Node | TowerNode) -> bool:
@@ -209,7 +234,7 @@ class Network:
             self.later_in(peer, LINK_DELAY, self._hear_subscription, peer, node, node.incarnation, prefix)
 
     def _hear_subscription(self, peer: Node, node: Node, incarnation: int, prefix: bytes) -> None:
-        if not node.alive or node.incarnation != incarnation or peer.endpoint not in node.connected:
+        if not node.alive or node.incarnation != incarnation or peer not in self._publishers(node):
             return
         if self.is_cut(node, peer) or prefix not in node.subscriptions:
             return

@@ -79,7 +79,8 @@ class Node:
         self.deaf_until = 0.0
         self.endpoint = b""
         self.subscriptions: list[bytes] = []
-        self.connected: dict[bytes, bool] = {}  # endpoints
+        self.connected: dict[bytes, float] = {}  # endpoint: when the last attempt began
+        self.reached: dict[bytes, int] = {}  # endpoint: which process there has answered it
         self.listeners: dict[Node, tuple[bytes, ...]] = {}  # nodes that hear this one, by subscriptions
         self.listening_since: dict[Node, float] = {}
         self.peers: PeersRole
@@ -94,9 +95,10 @@ class Node:
 
     def begin(self, now: float) -> None:
         """A process has nothing from the one before it."""
-        port = 1000 + self.incarnation
+        port = 1000 if self.network.same_ports else 1000 + self.incarnation
         self.subscriptions = []
         self.connected = {}
+        self.reached = {}
         self.listeners = {}
         self.listening_since = {}
         self._fetched = {}

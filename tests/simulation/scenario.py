@@ -80,6 +80,7 @@ def build(seed: int) -> Network:
     way = chance.random()
     network.through_frames = way < 0.1
     network.through_octets = 0.1 <= way < 0.25
+    network.same_ports = random.Random(f"ports {seed}").random() < 0.5
     crowded = chance.random() < 0.1
     limits = CROWDED if crowded else chance.choice([Limits(), TIGHT])
     more = random.Random(f"more {seed}")

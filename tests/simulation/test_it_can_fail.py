@@ -12,6 +12,7 @@ from dafka.roles.ahead import Ahead
 from dafka.roles.catchup import CatchUp
 from dafka.roles.claim import PartitionClaim, Position
 from dafka.roles.consumer import ConsumerRole
+from dafka.roles.peers import PeersRole
 from dafka.roles.producer import ProducerRole
 from dafka.roles.store import StoreRole
 from dafka.zmtp.connection import Connection
@@ -183,6 +184,10 @@ def does_not_answer_pings(patch):
     patch.setattr(Connection, "take_output", silent)
 
 
+def does_not_expect_a_successor_on_a_lost_port(patch):
+    patch.setattr(PeersRole, "expected", lambda self, now, endpoint, began, lost: False)
+
+
 @pytest.mark.parametrize(
     ("fault", "finder"),
     [
@@ -208,6 +213,7 @@ def does_not_answer_pings(patch):
         (numbers_the_second_stretch_of_a_buffer_like_the_first, 148),
         (takes_a_record_whose_end_has_not_arrived, 8),
         (does_not_answer_pings, 8),
+        (does_not_expect_a_successor_on_a_lost_port, 3),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

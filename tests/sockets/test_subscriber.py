@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import gevent.event
 import pytest
 import zmq
 from ports import LOOPBACK, free_port
@@ -365,3 +366,36 @@ def test_a_taker_takes_in_bulk_and_the_handler_is_told_each_time():
         assert taker.found == [*(b"%03d" % number for number in range(500)), b"end"]
         assert recorder.peers[0].taker is taker
         assert made.metrics()["messages_in"] == 502
+
+
+def test_a_publisher_that_was_lost_is_connected_to_again_when_it_is_expected_and_not_before():
+    asked: list[tuple[str, float, float]] = []
+    pauses: list[float] = []
+    comes_back = gevent.event.Event()
+
+    def expect(endpoint: str, began: float, lost: float) -> None:
+        pauses.append(time.monotonic() - lost)
+        asked.append((endpoint, began, lost))
+        comes_back.wait()
+
+    begun = time.monotonic()
+    with xpub() as first, subscriber(Recorder(), bound(first), expect=expect) as made:
+        endpoint = bound(first)
+        until(lambda: made.metrics()["peers"] == 1)
+        time.sleep(limits.RECONNECT_SECONDS)  # a connection that has lasted needs no pause
+        closed = time.monotonic()
+        first.close()
+        until(lambda: asked)
+        [(name, began, lost)] = asked
+        assert name == endpoint
+        assert begun <= began < closed <= lost <= time.monotonic()
+        assert pauses[0] < limits.RECONNECT_SECONDS / 2
+        port = int(endpoint.rpartition(":")[2])
+        with socket.create_server((LOOPBACK, port)) as stranger:
+            stranger.settimeout(0)
+            with pytest.raises(BlockingIOError):
+                stranger.accept()
+            stranger.settimeout(100)
+            in_hub(comes_back.set)
+            connection, _ = stranger.accept()
+            connection.close()
