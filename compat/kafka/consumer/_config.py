@@ -15,6 +15,7 @@ from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.protocol.consumer import IsolationLevel
 from kafka.serializer import Deserializer, DeserializeWrapper
 
+from compat.kafka._counts import check_counts
 from compat.kafka._times import check_times
 
 OWN_CONFIG: dict[str, Any] = {"group_protocol": "classic", "group_remote_assignor": None}
@@ -51,6 +52,7 @@ def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, 
         log.warning("use auto_offset_reset=%s (%s is deprecated)", renamed, config["auto_offset_reset"])
         config["auto_offset_reset"] = renamed
     check_times(config)
+    check_counts(config)
     idle, request = config["connections_max_idle_ms"], config["request_timeout_ms"]
     if not config["fetch_max_wait_ms"] < request < idle:
         raise KafkaConfigurationError(

@@ -16,6 +16,7 @@ from kafka.errors import KafkaConfigurationError
 from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.serializer import Serializer, SerializeWrapper
 
+from compat.kafka._counts import check_counts
 from compat.kafka._times import check_times
 
 log = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ def read_config(
         config["acks"] = -1
     config["api_version"] = _read_version(config["api_version"])
     check_times(config)
+    check_counts(config)
     return config
 
 

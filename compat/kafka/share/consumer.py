@@ -17,6 +17,7 @@ from kafka.structs import TopicPartition
 from kafka.util import ensure_valid_topic_name
 
 from compat.kafka._client import Client, cut_off_in_child
+from compat.kafka._counts import check_counts
 from compat.kafka._times import check_times, timeout_of
 from compat.kafka.share._member import ShareMember
 from compat.kafka.share._records import take
@@ -366,4 +367,5 @@ def _read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str,
         if config[key] not in known:
             raise KafkaConfigurationError(f"{key} is {known[0]!r} or {known[1]!r}, not {config[key]!r}")
     check_times(config)
+    check_counts(config)
     return config
