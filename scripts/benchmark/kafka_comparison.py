@@ -21,6 +21,7 @@ import broker_costs
 import kafka_clients as clients
 import kafka_groups as groups
 import kafka_tools
+import request_costs
 from kafka_servers import SERVERS, Server
 from line import microseconds
 from lines import megabytes, milliseconds, rate
@@ -41,6 +42,15 @@ PARTITIONS = {"one partition": 1, "six": 6}
 ROUND_TRIPS = 1000
 COLD_RECORDS = 100_000  # by a producer in Java that has only just started
 MEMBERS = 100  # of a large group
+REQUESTS = 5000  # of each sort, or as many as there is time for
+SMALL_REQUESTS = ["Produce", "Fetch", "OffsetCommit", "Heartbeat", "Metadata"]
+BESIDE: dict[str, dict[str, int]] = {
+    "": {},
+    ", a Fetch waits": {"fetches": 1},
+    ", a ShareFetch waits": {"share_fetches": 1},
+    ", ten ShareFetches wait": {"share_fetches": 10},
+    ", a ShareFetch of 300 partitions waits": {"share_fetches": 1, "partitions": 300},
+}
 HEADERS = ["", OURS, THEIRS, "ratio", "wanted", ""]
 
 
@@ -222,6 +232,15 @@ def _costs() -> list[Line]:
         figures = _together(broker_costs.waiting_fetches, with_pid=True, partitions=partitions, clients=count)
         name = f"the broker's processor time for a fetch that waits in vain, partitions: {partitions}"
         lines.append(Line(name, microseconds, _at(figures, 0), higher=False, least=1))
+    costs = {
+        f"a record produced{beside}": partial(request_costs.produced, **options)
+        for beside, options in BESIDE.items()
+    }
+    costs |= {f"a small {api}": partial(request_costs.repeated, api=api) for api in SMALL_REQUESTS}
+    for what, program in costs.items():
+        figure = _at(_together(program, with_pid=True, count=REQUESTS), 0)
+        name = f"the broker's processor time for {what}"
+        lines.append(Line(name, microseconds, figure, higher=False, least=1))
     return lines
 
 
