@@ -14,6 +14,7 @@ are on the disk (:mod:`dafka.broker.groups.kept_members`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 import gevent.event
@@ -22,12 +23,14 @@ from kafka.errors import (
     CoordinatorNotAvailableError,
     GroupIdNotFoundError,
     GroupSubscribedToTopicError,
+    IllegalGenerationError,
     InconsistentGroupProtocolError,
     InvalidGroupIdError,
     InvalidSessionTimeoutError,
     NonEmptyGroupError,
     UnknownMemberIdError,
     UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
 )
 
 from dafka.broker.groups.consumer import classic
@@ -345,11 +348,16 @@ class Coordinator(GroupInterface):
         generation: int = -1,
         member_id: str = NO_MEMBER,
         instance_id: str | None = None,
+        knows_epochs: bool = True,
     ) -> dict[TopicPartition, Error | None]:
+        check = partial(
+            self.check_commit, group, generation, member_id, instance_id, knows_epochs=knows_epochs
+        )
         if len(offsets) > COMMIT_OFFSETS:
             check_offsets(offsets.values())  # before some are committed
-            error = self._check_all(group, generation, member_id, instance_id, offsets)
-            if error is not None:
+            errors = map(check, in_pieces(offsets, COMMIT_OFFSETS))
+            error = next((one for one in errors if one is not None), None)
+            if error is not None:  # one that is refused has all of them refused
                 return dict.fromkeys(offsets, error)
         answers: dict[TopicPartition, Error | None] = {}
         for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
@@ -359,27 +367,12 @@ class Coordinator(GroupInterface):
             committed = {key: one for key, one in committed.items() if key not in unknown}
             if not committed:
                 continue  # as in Kafka, for any member
-            error = self.check_commit(group, generation, member_id, instance_id, committed)
+            error = check(committed)
             if error is not None:
                 answers.update(dict.fromkeys(committed, error))
             else:
                 answers.update(self._offsets.commit(group, committed))
         return answers
-
-    def _check_all(
-        self,
-        group: str,
-        generation: int,
-        member_id: str,
-        instance_id: str | None,
-        partitions: Iterable[TopicPartition],
-    ) -> Error | None:
-        """The error of a commit to very many partitions: one that is refused has all of them refused."""
-        errors = (
-            self.check_commit(group, generation, member_id, instance_id, some)
-            for some in in_pieces(partitions, COMMIT_OFFSETS)
-        )
-        return next((error for error in errors if error is not None), None)
 
     def check_type(self, group: str) -> Error | None:
         """See :meth:`Groups.check_type`."""
@@ -392,10 +385,11 @@ class Coordinator(GroupInterface):
         member_id: str,
         instance_id: str | None,
         partitions: Iterable[TopicPartition],
+        knows_epochs: bool = True,
     ) -> Error | None:
         """The error of an offset commit to these partitions by this member, None if it may commit.
 
-        Counts as a heartbeat of the member.
+        Counts as a heartbeat of the member. ``knows_epochs`` as in :meth:`commit_offsets`.
         """
         if group in self._groups.deleting:
             return CoordinatorLoadInProgressError
@@ -403,7 +397,11 @@ class Coordinator(GroupInterface):
         if found is None:
             if generation < 0:
                 return None
-            return UnknownMemberIdError if self._offsets.has_group(group) else GroupIdNotFoundError
+            unknown = GroupIdNotFoundError if knows_epochs else IllegalGenerationError
+            return UnknownMemberIdError if self._offsets.has_group(group) else unknown
+        newer = found if isinstance(found, (ConsumerGroup, StreamsGroup)) else None
+        if newer is not None and not knows_epochs and newer.gives_epoch(member_id):
+            return UnsupportedVersionError
         error = found.check_commit(self._groups.clock(), generation, member_id, instance_id, partitions)
         self._groups.changed(group, found)
         return error

@@ -214,6 +214,7 @@ class GroupInterface(ABC):
         generation: int = NO_GENERATION,
         member_id: str = NO_MEMBER,
         instance_id: str | None = None,
+        knows_epochs: bool = True,
     ) -> dict[TopicPartition, Error | None]:
         """Note a group's positions, durably.
 
@@ -221,8 +222,10 @@ class GroupInterface(ABC):
         the rounds could be written. The group may be the empty name, which has no members.
 
         A member names itself. Without a member id offsets are taken only for a group without members.
-        Errors: UnknownMemberIdError, IllegalGenerationError, FencedInstanceIdError,
-        RebalanceInProgressError, InvalidGroupIdError, UnknownTopicOrPartitionError,
+        ``knows_epochs=False`` is for versions of OffsetCommit before member epochs: they are refused to the
+        members of the newer protocols, and an unknown group is an illegal generation there.
+        Errors: UnknownMemberIdError, IllegalGenerationError, StaleMemberEpochError, UnsupportedVersionError,
+        FencedInstanceIdError, RebalanceInProgressError, InvalidGroupIdError, UnknownTopicOrPartitionError,
         OffsetMetadataTooLargeError, KafkaStorageError.
         """
 

@@ -59,6 +59,8 @@ from dafka.hub.lines import KeyedFifoLocks
 
 _SYNC_WAIT = 300.0  # seconds that a leader may take to assign; the coordinator ends it much earlier
 
+_GENERATIONS = 8  # the last version of OffsetCommit without member epochs
+
 
 class RemoteGroups(GroupInterface):
     """Groups of a cluster."""
@@ -252,6 +254,7 @@ class RemoteGroups(GroupInterface):
         generation: int = NO_GENERATION,
         member_id: str = NO_MEMBER,
         instance_id: str | None = None,
+        knows_epochs: bool = True,
     ) -> dict[TopicPartition, Error | None]:
         topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
         request = OffsetCommitRequest(
@@ -266,7 +269,12 @@ class RemoteGroups(GroupInterface):
         # would overwrite what the member has committed since.
         with self._committing.held((group, member_id)):
             return ask_by_partition(
-                self._cluster, group, request, offsets, lowest=1 if instance_id is None else 7
+                self._cluster,
+                group,
+                request,
+                offsets,
+                lowest=1 if instance_id is None else 7,
+                highest=None if knows_epochs else _GENERATIONS,
             )
 
     def fetch_offsets(

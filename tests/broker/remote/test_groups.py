@@ -29,6 +29,7 @@ from kafka.protocol.consumer import (
 
 from dafka.broker.interface.broker import CommittedOffset, JoinRequest, LeavingMember, ListedGroup
 from dafka.broker.remote import limits
+from dafka.broker.server.answers.naming import version_of
 
 COMMIT, OFFSET_FETCH, JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE, LIST, DELETE = 8, 9, 11, 12, 13, 14, 15, 16, 42
 JOIN_REQUEST = JoinRequest("m", 5.0, 0.5, "consumer", [("range", b"")], require_known_member=True)
@@ -136,6 +137,25 @@ def test_a_commit_that_is_repeated_does_not_overwrite_a_later_one_of_its_member(
     assert remote.hub.run(later) == [None, None, None]
     assert stored == [1, 2, 3]
     assert len(remote.remote._groups._committing) == 0
+
+
+def test_commits_of_members_that_know_no_epochs_are_of_versions_without_them(fake, remote_to):
+    topic_class = OffsetCommitResponse.OffsetCommitResponseTopic
+    partition = topic_class.OffsetCommitResponsePartition(partition_index=0, error_code=0)
+    versions: list[int] = []
+
+    def committed(request):
+        versions.append(version_of(request))
+        return OffsetCommitResponse(
+            throttle_time_ms=0, topics=[topic_class(name="t", partitions=[partition])]
+        )
+
+    fake.brokers[0].answers[COMMIT] = committed
+    for knows_epochs in (True, False):
+        remote_to(fake.addresses).commit_offsets(
+            "g", {("t", 0): CommittedOffset(1)}, knows_epochs=knows_epochs
+        )
+    assert versions == [9, 8]
 
 
 def test_a_sync_hands_the_assignments_in_and_brings_the_own_one(fake, remote_to):

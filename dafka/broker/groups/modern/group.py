@@ -96,11 +96,13 @@ class ModernGroup(ABC, Generic[M, S]):
     """A group; ``wake_at`` is the latest time for the next :meth:`tick`.
 
     ``epoch`` is where it begins: 0, or behind the epochs that a group of that id had before a restart.
+    ``name`` is its id.
     """
 
     type: ClassVar[GroupType]
 
-    def __init__(self, now: float, topics: Topics, epoch: int = 0) -> None:
+    def __init__(self, now: float, topics: Topics, epoch: int = 0, name: str = "") -> None:
+        self.name = name
         self.epoch = self.assignment_epoch = epoch
         self.members: dict[str, M] = {}
         self.target: dict[str, S] = {}  # of each member, by member id
@@ -234,6 +236,11 @@ class ModernGroup(ABC, Generic[M, S]):
             return None
         return error
 
+    def gives_epoch(self, member_id: str) -> bool:
+        """Whether that is a member which commits offsets with its epoch."""
+        member = self.members.get(member_id)
+        return member is not None and member.stale is StaleMemberEpochError
+
     def check_member(self, member_id: str, epoch: int) -> Error | None:
         """The error of what comes from a member of that epoch."""
         member = self.members.get(member_id)
@@ -255,7 +262,7 @@ class ModernGroup(ABC, Generic[M, S]):
         """The member of that id. Raises UnknownMemberIdError."""
         found = self.members.get(member_id)
         if found is None:
-            raise UnknownMemberIdError(f"Member {member_id} is not a member of the group.")
+            raise UnknownMemberIdError(f"Member {member_id} is not a member of group {self.name}.")
         return found
 
     def check_size(self, member_id: str, most: int) -> None:
@@ -271,10 +278,16 @@ class ModernGroup(ABC, Generic[M, S]):
         if epoch == member.epoch or (lost_answer and epoch == member.previous_epoch < member.epoch):
             return
         word = "greater" if epoch > member.epoch else "smaller"
+        also = self._previous(member) if epoch < member.epoch else ""
         raise FencedMemberEpochError(
-            f"The group member has a {word} member epoch ({epoch}) than the one known by the group "
-            f"coordinator ({member.epoch}). The member must abandon all its partitions and rejoin."
+            f"The {self.type.value} group member has a {word} member epoch ({epoch}) than the one known by "
+            f"the group coordinator ({member.epoch}){also}. The member must abandon all its partitions and "
+            "rejoin."
         )
+
+    def _previous(self, member: M) -> str:
+        """What is also said of a member with an older epoch."""
+        return ""
 
     def touch(self, now: float, member: M, session: float) -> None:
         """Something has come from the member: it lives for a session timeout longer."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from kafka.errors import (
     GroupIdNotFoundError,
-    IllegalGenerationError,
     InvalidGroupIdError,
     StaleMemberEpochError,
     UnknownMemberIdError,
@@ -62,6 +61,7 @@ def offset_commit(broker: BrokerInterface, request: Any, context: Context) -> An
         generation=request.generation_id_or_member_epoch,
         member_id=request.member_id,
         instance_id=request.group_instance_id,
+        knows_epochs=version_of(request) >= BY_MEMBERS,
     )
     bare = {topic.name for topic in request.topics if not by_id and not topic.partitions}
     missing = not_there(broker, bare)
@@ -82,20 +82,13 @@ def offset_commit(broker: BrokerInterface, request: Any, context: Context) -> An
                 name=name,
                 topic_id=topic_id,
                 partitions=[
-                    _CommitPartition(partition_index=number, error_code=error_code(_known_to(request, error)))
+                    _CommitPartition(partition_index=number, error_code=error_code(error))
                     for number, error in partitions
                 ],
             )
             for (name, topic_id), partitions in in_two(asked, _MISSING.__contains__, gone)
         ],
     )
-
-
-def _known_to(request: Any, error: Error | None) -> Error | None:
-    """The error as clients of the version know it."""
-    if error is GroupIdNotFoundError and version_of(request) < BY_MEMBERS:
-        return IllegalGenerationError
-    return error
 
 
 def offset_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any:

@@ -82,6 +82,13 @@ def test_a_member_joins_at_once_syncs_and_hears_when_there_is_more(mixed):
     assert (topic.topic, len(topic.partitions)) == ("t", 3)
 
 
+def test_members_of_the_newer_protocol_alone_have_epochs_to_commit_with(mixed):
+    joined = mixed.enter()
+    assert mixed.group.gives_epoch("x")
+    assert not mixed.group.gives_epoch(joined.member_id)
+    assert not mixed.group.gives_epoch("nobody")
+
+
 def test_clients_that_support_it_get_a_member_id_before_they_join(mixed):
     told = mixed.enter(require_known_member=True)
     assert told.error is MemberIdRequiredError

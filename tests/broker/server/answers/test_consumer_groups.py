@@ -10,8 +10,14 @@ import pytest
 from broker.clients import Client
 from broker.server.client import WireClient
 from confluent_kafka.admin import AdminClient
-from kafka.errors import GroupIdNotFoundError, InvalidRequestError, StaleMemberEpochError
-from kafka.protocol.consumer import OffsetFetchRequest
+from kafka.errors import (
+    GroupIdNotFoundError,
+    InvalidRequestError,
+    StaleMemberEpochError,
+    UnknownMemberIdError,
+    UnsupportedVersionError,
+)
+from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 from timing import until
 
 from dafka import Broker
@@ -63,6 +69,35 @@ def test_before_version_1_the_broker_chooses_the_member_id(wire: WireClient, top
     answer = wire.ask(heartbeat(member_id=""), 0)
     assert answer.error_code == 0 and answer.member_id
     assert wire.ask(heartbeat(member_id=""), 1).error_code == InvalidRequestError.errno
+
+
+def test_commits_of_versions_without_epochs_are_refused_to_members_that_have_one(
+    wire: WireClient, topic: Any
+):
+    """Whatever the epoch is; nobody else is told so, and members of the classic protocol go on."""
+    wire.ask(heartbeat(), 1)
+    of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
+
+    def committed(version: int, epoch: int, member: str) -> int:
+        partition = of_topic.OffsetCommitRequestPartition(
+            partition_index=0, committed_offset=1, committed_leader_epoch=-1, committed_metadata=""
+        )
+        request = OffsetCommitRequest(
+            group_id="g",
+            generation_id_or_member_epoch=epoch,
+            member_id=member,
+            topics=[of_topic(name="t", partitions=[partition])],
+        )
+        return wire.ask(request, version).topics[0].partitions[0].error_code
+
+    for version in (2, 8):
+        for epoch in (2, 1, 3, -1):
+            assert committed(version, epoch, "m") == UnsupportedVersionError.errno
+        assert committed(version, 2, "other") == committed(version, -1, "") == UnknownMemberIdError.errno
+    assert committed(9, 2, "m") == 0
+    assert committed(9, 3, "m") == StaleMemberEpochError.errno
+    wire.ask(heartbeat(member_epoch=-1), 1)
+    assert committed(8, -1, "") == 0
 
 
 def test_offsets_are_not_told_to_a_member_of_another_epoch(wire: WireClient, topic: Any):

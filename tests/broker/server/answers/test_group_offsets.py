@@ -21,6 +21,7 @@ from kafka.protocol.consumer import (
 )
 
 from dafka.broker.interface.broker import CommittedOffset
+from dafka.broker.interface.share import ShareHeartbeat
 
 
 def test_offsets_are_committed_and_fetched_by_topic_id(client: Client):
@@ -115,15 +116,22 @@ def test_no_offsets_of_a_known_group_can_be_deleted(client: Client):
 
 
 def test_commits_for_no_group_and_to_no_partition_have_kafkas_errors(client: Client):
-    """Unknown partitions are told first; before version 9 clients know no GROUP_ID_NOT_FOUND here."""
+    """Unknown partitions are told first. Before version 9 an unknown group is an illegal generation; a share
+    group is not found."""
     client.create("topic")
+    client.call("share_heartbeat", ShareHeartbeat("share", "m", 0, ["topic"]))
     topic = OffsetCommitRequest.OffsetCommitRequestTopic
     parts = [
         topic.OffsetCommitRequestPartition(partition_index=number, committed_offset=5) for number in (0, 9)
     ]
-    for version, error in ((8, IllegalGenerationError), (9, GroupIdNotFoundError)):
+    for group, version, error in (
+        ("none", 8, IllegalGenerationError),
+        ("none", 9, GroupIdNotFoundError),
+        ("share", 8, GroupIdNotFoundError),
+        ("share", 9, GroupIdNotFoundError),
+    ):
         request = OffsetCommitRequest(
-            group_id="none",
+            group_id=group,
             generation_id_or_member_epoch=3,
             member_id="m",
             topics=[topic(name="topic", partitions=parts)],
