@@ -128,7 +128,6 @@ class ShareCalls(ShareInterface):
             self._groups.check_joins(name)
         found = self._groups.get(name)
         if isinstance(found, ShareGroup) and not found.dead:
-            found.name = name
             return found
         if found is not None and not found.dead and not isinstance(found, ShareGroup):
             raise GroupIdNotFoundError(f"Group {name} is not a share group.")
@@ -143,9 +142,7 @@ class ShareCalls(ShareInterface):
         return group
 
     def _new_group(self, name: str, epoch: int = 0) -> ShareGroup:
-        group = ShareGroup(self._groups.clock(), TableTopics(self._topics), self._gone, epoch)
-        group.name = name
-        return group
+        return ShareGroup(self._groups.clock(), TableTopics(self._topics), self._gone, epoch, name)
 
     def _restoring(
         self, name: str, group: ShareGroup, whole: SavedGroup, members: Sequence[SavedMember]

@@ -21,9 +21,7 @@ def check_heartbeat(beat: ShareHeartbeat) -> None:
         raise InvalidRequestError("GroupId can't be empty.")
     _check_member_id(beat.member_id)
     if beat.member_epoch < LEAVE_EPOCH:
-        raise InvalidRequestError(
-            f"MemberEpoch is {beat.member_epoch}, but must be greater than or equal to -1."
-        )
+        raise InvalidRequestError("MemberEpoch is invalid.")
     if beat.rack is not None and not beat.rack.strip():
         raise InvalidRequestError("RackId can't be empty.")
     if beat.topics is not None and len(beat.topics) > MEMBER_TOPICS:

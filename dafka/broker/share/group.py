@@ -55,13 +55,16 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
     """The members of one share group; ``left`` is called with it and the id of each one that is gone."""
 
     type = GroupType.SHARE
-    name = ""
-    """Its id, once a member has come."""
 
     def __init__(
-        self, now: float, topics: Topics, left: Callable[[ShareGroup, str], object], epoch: int = 0
+        self,
+        now: float,
+        topics: Topics,
+        left: Callable[[ShareGroup, str], object],
+        epoch: int = 0,
+        name: str = "",
     ) -> None:
-        super().__init__(now, topics, epoch)
+        super().__init__(now, topics, epoch, name)
         self._left = left
 
     @property
@@ -129,6 +132,9 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
         member.advance(self.assignment_epoch)
         self.mark(member)
         return ShareHeartbeatAnswer(None, "", member.member_id, member.epoch, interval, told)
+
+    def _previous(self, member: ShareGroupMember) -> str:
+        return f", and it does not match the previous member epoch ({member.previous_epoch})"
 
     def _member_of(self, beat: ShareHeartbeat, most: int) -> ShareGroupMember:
         """The member of a heartbeat, new if it joins."""

@@ -83,7 +83,7 @@ class ConsumerGroups(ConsumerGroupInterface):
         groups.watchers.append(self._changed)  # classic members and timeouts change groups, too
         groups.revive(
             GroupType.CONSUMER,
-            lambda name, epoch: ConsumerGroup(groups.clock(), self._topics, epoch),
+            lambda name, epoch: ConsumerGroup(groups.clock(), self._topics, epoch, name),
             FORMAT,
             self._restoring,
         )
@@ -138,7 +138,7 @@ class ConsumerGroups(ConsumerGroupInterface):
         found = self._groups.get(name)
         if may_begin and (found is None or (found.type is GroupType.CLASSIC and not found.occupied)):
             self._groups.check_room()
-            return ConsumerGroup(self._groups.clock(), self._topics, FIRST_EPOCH)
+            return ConsumerGroup(self._groups.clock(), self._topics, FIRST_EPOCH, name)
         if may_begin and isinstance(found, Group):
             self._policy.check_upgrade(name)
             group = upgraded(self._groups.clock(), name, found, self._topics)

@@ -70,8 +70,8 @@ class ConsumerGroup(PartitionGroup[Member]):
 
     type = GroupType.CONSUMER
 
-    def __init__(self, now: float, topics: Topics, epoch: int = 0) -> None:
-        super().__init__(now, topics, epoch)
+    def __init__(self, now: float, topics: Topics, epoch: int = 0, name: str = "") -> None:
+        super().__init__(now, topics, epoch, name)
         self.resolved: dict[str, frozenset[str]] = {}
         self._owned = Owned()
         self._instances: dict[str, str] = {}  # static members: instance id -> member id
@@ -186,7 +186,9 @@ class ConsumerGroup(PartitionGroup[Member]):
             return self.member(request.member_id)
         member = self.members.get(self._instances.get(request.instance_id, ""))
         if member is None:
-            raise UnknownMemberIdError(f"Instance id {request.instance_id} is unknown.")
+            raise UnknownMemberIdError(
+                f"Member with instance id {request.instance_id} is not a member of group {self.name}."
+            )
         if member.member_id != request.member_id:
             raise FencedInstanceIdError(
                 f"Static member {request.member_id} with instance id {request.instance_id} was fenced by "

@@ -69,7 +69,7 @@ def upgraded(now: float, name: str, classic: Group, topics: Topics) -> ConsumerG
     pace = Pace()
     for _ in range(ATTEMPTS):
         generation, seen = classic.generation, [_Seen.of(one) for one in classic.members.values()]
-        group = ConsumerGroup(now, topics, max(generation, 1))
+        group = ConsumerGroup(now, topics, max(generation, 1), name)
         for one in pace.over(list(classic.members.values()), every=1):
             try:
                 _take_over(now, group, one, classic.protocol)

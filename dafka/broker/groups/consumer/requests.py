@@ -29,7 +29,7 @@ def check_heartbeat(group: object, request: ConsumerHeartbeat) -> None:
         raise InvalidRequestError(f"A member names {MEMBER_TOPICS} topics at most.")
     epoch = request.member_epoch
     if epoch < LEAVE_STATIC_EPOCH:
-        raise InvalidRequestError(f"MemberEpoch {epoch} is invalid.")
+        raise InvalidRequestError("MemberEpoch is invalid.")
     if not request.member_id.strip():
         raise InvalidRequestError("MemberId can't be empty.")
     if epoch == JOIN_EPOCH:

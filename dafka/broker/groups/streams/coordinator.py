@@ -83,7 +83,7 @@ class StreamsGroups(StreamsGroupInterface):
         hub.spawn(kept.forget_others, groups.names(GroupType.STREAMS))
 
     def _revived(self, name: str, epoch: int) -> StreamsGroup:
-        return self._kept.restore(name, StreamsGroup(self._groups.clock(), self._topics, epoch))
+        return self._kept.restore(name, StreamsGroup(self._groups.clock(), self._topics, epoch, name))
 
     def _restoring(
         self, name: str, group: StreamsGroup, whole: SavedGroup, members: Sequence[SavedMember]
@@ -151,7 +151,7 @@ class StreamsGroups(StreamsGroupInterface):
         found = self._groups.get(name)
         if may_begin and (found is None or (found.type is GroupType.CLASSIC and not found.occupied)):
             self._groups.check_room()
-            return StreamsGroup(self._groups.clock(), self._topics, FIRST_EPOCH)
+            return StreamsGroup(self._groups.clock(), self._topics, FIRST_EPOCH, name)
         return self._groups.of(name, StreamsGroup)
 
     def _settings(self, name: str) -> Settings:

@@ -88,8 +88,8 @@ class StreamsGroup(ModernGroup[Member, Roles]):
 
     type = GroupType.STREAMS
 
-    def __init__(self, now: float, topics: Topics, epoch: int = 0) -> None:
-        super().__init__(now, topics, epoch)
+    def __init__(self, now: float, topics: Topics, epoch: int = 0, name: str = "") -> None:
+        super().__init__(now, topics, epoch, name)
         self.topology: Topology | None = None
         self.configured: Configured | None = None
         self.endpoint_epoch = 0

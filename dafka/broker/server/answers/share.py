@@ -359,9 +359,9 @@ def alter_share_group_offsets(broker: BrokerInterface, request: Any, context: Co
             _Altered(
                 topic_name=topic,
                 topic_id=ids.get(topic, _NO_TOPIC),
-                partitions=[altered_partition(number, error) for number, error in some],
+                partitions=[altered_partition(number, error) for number, error in topics[topic]],
             )
-            for topic, some in topics.items()
+            for topic in sorted(topics, key=ids.__contains__)  # as in Kafka: first those that are not there
         ],
     )
 

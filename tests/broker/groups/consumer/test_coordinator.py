@@ -91,9 +91,18 @@ def test_errors_are_answered_with_kafkas_words(topic):
     assert send(topic, "x", 3).error is GroupIdNotFoundError
     assert join(topic, "x", group="").error is InvalidRequestError
     join(topic, "x")
-    answer = send(topic, "x", 3)
-    assert answer.error is FencedMemberEpochError and "abandon all its partitions" in answer.detail
-    assert send(topic, "y", 1).error is UnknownMemberIdError
+    for epoch, word in ((3, "greater"), (1, "smaller")):
+        assert send(topic, "x", epoch)[:2] == (
+            FencedMemberEpochError,
+            f"The consumer group member has a {word} member epoch ({epoch}) than the one known by the group "
+            "coordinator (2). The member must abandon all its partitions and rejoin.",
+        )
+    assert send(topic, "y", 1)[:2] == (UnknownMemberIdError, "Member y is not a member of group g.")
+    assert send(topic, "x", 2, instance_id="i")[:2] == (
+        UnknownMemberIdError,
+        "Member with instance id i is not a member of group g.",
+    )
+    assert send(topic, "x", -3)[:2] == (InvalidRequestError, "MemberEpoch is invalid.")
 
 
 def test_others_do_not_find_a_group_with_classic_members(topic):

@@ -152,5 +152,8 @@ def test_after_a_restart_the_group_has_its_type_and_epochs_go_on(tmp_path):
     with Broker(tmp_path) as broker:
         client = Client(broker)
         assert described(client).state == "Empty"
-        assert send(client, "x", before).error is UnknownMemberIdError
+        assert send(client, "x", before)[:2] == (
+            UnknownMemberIdError,
+            "Member x is not a member of group g.",
+        )
         assert join(client, "x").member_epoch >= before

@@ -91,6 +91,10 @@ def test_errors_of_offsets_have_the_words_that_tools_print(client: Client, topic
         group_id=GROUP, topics=[altered(topic_name="jobs", partitions=[partition])]
     )
     assert answered(client, request).responses[0].partitions[0].error_message == unknown
+    request.topics.append(
+        altered(topic_name="none", partitions=[partition])
+    )  # topics that are not there first
+    assert [one.topic_name for one in answered(client, request).responses] == ["none", "jobs"]
 
     def delete() -> dict[str, str | None]:
         topic = DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
@@ -105,3 +109,28 @@ def test_errors_of_offsets_have_the_words_that_tools_print(client: Client, topic
     )
     assert answered(client, heartbeat).error_code == 0
     assert answered(client, request).error_message == "The group is not empty."
+
+
+def test_heartbeats_are_refused_with_the_words_that_clients_log(client: Client, topic_id: UUID):
+    def beat(epoch: int, member: str = "m") -> tuple[str | None, int]:
+        request = ShareGroupHeartbeatRequest(
+            group_id=GROUP,
+            member_id=member,
+            member_epoch=epoch,
+            rack_id=None,
+            subscribed_topic_names=None if epoch else ["jobs"],
+        )
+        answer = answered(client, request)
+        return answer.error_message, answer.member_epoch
+
+    epoch = beat(0)[1]
+    for asked, word, also in (
+        (epoch + 5, "greater", ""),
+        (epoch - 1, "smaller", ", and it does not match the previous member epoch (0)"),
+    ):
+        assert beat(asked)[0] == (
+            f"The share group member has a {word} member epoch ({asked}) than the one known by the group "
+            f"coordinator ({epoch}){also}. The member must abandon all its partitions and rejoin."
+        )
+    assert beat(1, "n")[0] == f"Member n is not a member of group {GROUP}."
+    assert beat(-2)[0] == "MemberEpoch is invalid."
