@@ -66,6 +66,7 @@ from dafka.broker.share.persister import Persister
 from dafka.broker.share.settings import SettingsTable
 from dafka.broker.share.states import States
 from dafka.broker.topics.config_table import ConfigTable
+from dafka.broker.topics.group_configs import REGEX_REFRESH, REGEX_REFRESH_MS
 from dafka.broker.topics.table import TopicTable
 from dafka.broker.transactions.coordinator import TransactionCoordinator
 from dafka.broker.transactions.first_writes import FirstWrites
@@ -128,6 +129,7 @@ class EmbeddedBroker(EmbeddedCalls):
                 "listeners": f"PLAINTEXT://{host}:{port}",
                 "log.dirs": self.log.path,
             }
+            refresh = int(static.pop(REGEX_REFRESH, REGEX_REFRESH_MS)) / 1000
             self._features = FeatureTable(hub, self.log, self._writer, NODE_ID)
             self._configs = ConfigTable(self.log, self._writer, NODE_ID, static, self._features.is_elr_on)
             self.accounts = Accounts(hub, self.log, self._writer)
@@ -149,6 +151,7 @@ class EmbeddedBroker(EmbeddedCalls):
                 partial(features.check_on, "group.version"),
                 policy,
                 self._group_size("group.consumer.max.size"),
+                refresh,
             )
             self._groups = Coordinator(
                 hub,

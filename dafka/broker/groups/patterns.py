@@ -27,6 +27,12 @@ class InvalidRegularExpressionError(BrokerResponseError):
     description = "The regular expression is not valid."
 
 
+def check_pattern(pattern: str) -> None:
+    """Raise InvalidRegularExpressionError for an invalid or too large expression, and UnsupportedVersionError
+    if google-re2 is not installed."""
+    _compiled(pattern)
+
+
 def matching(pattern: str, names: Iterable[str]) -> list[str]:
     """The ``names`` that match ``pattern`` completely. Lets other green threads run between batches of names.
 

@@ -30,6 +30,7 @@ from dafka.broker.topics.configs import (
     TopicSettings,
     read_settings,
 )
+from dafka.broker.topics.documentation import documentation
 from dafka.broker.topics.dynamic_configs import MIN_ISR, UNKNOWN
 from dafka.broker.topics.group_configs import within_bounds
 from dafka.broker.topics.kafka_configs import broker_keys, client_metrics_keys, group_keys
@@ -261,5 +262,6 @@ def _entry(name: str, key: Key, chain: Sequence[ConfigSynonym]) -> ConfigEntry:
         read_only=key.read_only,
         sensitive=sensitive,
         type=ConfigType(key.type),
+        documentation=documentation().get(name),
         synonyms=chain,
     )

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dafka.broker.topics.configs import InvalidConfigError, check_value
+from dafka.broker.interface.admin import ConfigType
+from dafka.broker.topics.configs import InvalidConfigError, Key, check_value, integer
 from dafka.broker.topics.kafka_configs import broker_keys, group_keys
 
 Value = Callable[[str], str]
@@ -58,6 +59,15 @@ _OTHERS = (
 )
 
 
+REGEX_REFRESH = "group.consumer.regex.refresh.interval.ms"
+"""After this time topics of regular expressions are looked for again; not described, as in Apache Kafka."""
+
+REGEX_REFRESH_MS = "600000"
+"""Its default."""
+
+_NOT_DESCRIBED = {REGEX_REFRESH: Key(REGEX_REFRESH_MS, integer(1, 2**31 - 1), ConfigType.INT)}
+
+
 def bounds_of(setting: str) -> tuple[str | None, str]:
     """The broker's settings that are the minimum and the maximum of a group's setting."""
     if setting == "streams.num.standby.replicas":
@@ -67,14 +77,18 @@ def bounds_of(setting: str) -> tuple[str | None, str]:
 
 
 STARTED_WITH = frozenset(
-    (*_OTHERS, *(name for one in BOUNDED for name in (f"group.{one}", *bounds_of(one)) if name is not None))
+    (
+        *_OTHERS,
+        *_NOT_DESCRIBED,
+        *(name for one in BOUNDED for name in (f"group.{one}", *bounds_of(one)) if name is not None),
+    )
 )
 """The settings of the broker that it can be started with."""
 
 
 def check_started_with(settings: Mapping[str, str]) -> None:
     """Raise :class:`InvalidConfigError`, a ValueError, for settings that a broker cannot be started with."""
-    keys = broker_keys()
+    keys = {**broker_keys(), **_NOT_DESCRIBED}
     for name, value in settings.items():
         if name not in STARTED_WITH:
             listed = ", ".join(sorted(STARTED_WITH))

@@ -142,7 +142,7 @@ def test_partitions_that_came_while_the_broker_was_down_are_assigned(life):
 
 def test_an_expression_matches_after_a_restart_what_its_member_may_see(life):
     seen: dict[str, Any] = {"topics": (), "regex": "t.*", "may_see": lambda names: set(names) - {"t3"}}
-    epoch = life.consumer("x", 0, **seen).member_epoch
+    epoch = until(lambda: (told := life.consumer("x", 0, **seen)).assignment and told).member_epoch
     life.client.create("t2", 2)
     life.again()
     life.client.create("t3", 2)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from broker.clients import Client
 from kafka.errors import GroupMaxSizeReachedError, InvalidConfigurationError, InvalidSessionTimeoutError
+from timing import until
 
 from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, ConfigSource, Resource, ResourceType
@@ -16,7 +17,13 @@ from dafka.broker.interface.groups import JoinRequest
 from dafka.broker.interface.share import ShareHeartbeat
 from dafka.broker.limits import GROUP_MAX_SIZE
 from dafka.broker.topics.configs import InvalidConfigError
-from dafka.broker.topics.group_configs import BOUNDED, STARTED_WITH, bounds_of, check_started_with
+from dafka.broker.topics.group_configs import (
+    BOUNDED,
+    REGEX_REFRESH,
+    STARTED_WITH,
+    bounds_of,
+    check_started_with,
+)
 from dafka.broker.topics.kafka_configs import LOCKS_MAX, broker_keys, group_keys
 
 GROUP, BROKER = Resource(ResourceType.GROUP, "g"), Resource(ResourceType.BROKER, "0")
@@ -40,7 +47,7 @@ def heartbeat_interval(client: Client) -> float:
 
 def test_all_bounds_are_settings_of_the_broker_and_the_defaults_are_within():
     check_started_with({})
-    assert broker_keys().keys() >= STARTED_WITH
+    assert broker_keys().keys() >= STARTED_WITH - {REGEX_REFRESH}
     assert set(BOUNDED) <= group_keys().keys()
 
 
@@ -200,3 +207,27 @@ def test_the_size_of_groups_is_described_as_it_is_not_with_kafka_s_default(kind)
     with Broker() as broker:
         (entry,) = Client(broker).call("describe_configs", {BROKER: [name]})[BROKER].entries
         assert (entry.name, entry.value, entry.read_only) == (name, str(GROUP_MAX_SIZE), True)
+
+
+def test_expressions_are_resolved_again_after_a_time_that_is_set_and_not_described(monkeypatch):
+    with pytest.raises(InvalidConfigError, match="a whole number, 1 or more"):
+        check_started_with({REGEX_REFRESH: "0"})
+    resolved: list[str] = []
+
+    def matching(regex: str, names: Any) -> list[str]:
+        resolved.append(regex)
+        return []
+
+    monkeypatch.setattr("dafka.broker.groups.consumer.coordinator.matching", matching)
+    with Broker(group_settings={REGEX_REFRESH: "1"}) as broker:
+        client = Client(broker)
+        described = client.call("describe_configs", {BROKER: None})[BROKER]
+        assert REGEX_REFRESH not in {entry.name for entry in described.entries}
+        joined = ConsumerHeartbeat("m", 0, rebalance_timeout=5.0, owned={}, topics=[], regex="t")
+        epoch = client.call("consumer_group_heartbeat", "g", joined).member_epoch
+        until(
+            lambda: (
+                client.call("consumer_group_heartbeat", "g", ConsumerHeartbeat("m", epoch))
+                and len(resolved) > 3
+            )
+        )

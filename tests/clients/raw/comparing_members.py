@@ -11,6 +11,7 @@ import argparse
 import time
 from collections.abc import Iterator, Mapping
 from itertools import product
+from math import inf
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -49,6 +50,12 @@ SETTINGS = {
 HERE = {"group.streams.assignment.interval.ms": "0", "group.streams.initial.rebalance.delay.ms": "0"}
 
 SETTLED = 1.0
+RESOLVED = 0.2
+"""Seconds after which a regular expression is resolved."""
+
+NOT_RESOLVED = 10.2
+"""For so long after it has resolved some Apache Kafka resolves none."""
+
 AGAIN = 300
 """How often Apache Kafka is asked again while what it answers is being prepared."""
 
@@ -69,6 +76,7 @@ class Broker(comparing.Broker):
     """One of the two, in one connection."""
 
     members: Members
+    _resolved_at = -inf
 
     def begin_with(self, seed: int, kind: str) -> None:
         """Create the topics of a sequence, with records where a share group reads them."""
@@ -137,6 +145,17 @@ class Broker(comparing.Broker):
 
     def step(self, step: Step) -> dict[str, Any]:
         """What is answered, without what is ignored."""
+        if self.members.has_resolved(step):
+            time.sleep(max(0.0, self._resolved_at + NOT_RESOLVED - time.monotonic()))
+        answer = self._step(step)
+        if step.name in ("created", "removed"):
+            time.sleep(SETTLED)
+        if step.name == "consumer_beat" and "expressions" in step.group:
+            time.sleep(RESOLVED)
+            self._resolved_at = time.monotonic()
+        return answer
+
+    def _step(self, step: Step) -> dict[str, Any]:
         for _ in range(AGAIN):
             request, version = self.members.request(step)
             try:
@@ -166,6 +185,8 @@ class Broker(comparing.Broker):
                 # which partitions somebody has then is up to each broker.
                 if self.members.alone and step.name in ("consumer_beat", "streams_beat"):
                     yield where, None if value is None else sum(len(one.partitions) for one in value)
+            elif field.name == "configs" and step.name == "created":
+                continue  # a topic's defaults are each broker's
             elif field.name in TARGETS and not self.members.alone:
                 continue
             elif field.name in ("member_epoch", "group_epoch", "assignment_epoch") and "share" in step.name:

@@ -8,7 +8,12 @@ from typing import Any
 from uuid import UUID
 
 from clients.raw.odd_members import MEMBERS, PARTITIONS, Step, members_of, names
-from kafka.protocol.admin import DeleteGroupsRequest, ListGroupsRequest
+from kafka.protocol.admin import (
+    CreateTopicsRequest,
+    DeleteGroupsRequest,
+    DeleteTopicsRequest,
+    ListGroupsRequest,
+)
 from kafka.protocol.consumer import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -32,6 +37,7 @@ class Known:
         self.epoch = 0
         self.owned: dict[Any, list[int]] = {}
         self.topics: list[str] | None = None
+        self.regex: str | None = None
         self.member_id = ""
         self.session = 0
         self.acquired: dict[tuple[UUID, int], list[int]] = {}
@@ -43,9 +49,10 @@ class GroupMembers:
 
     def __init__(self, seed: int, kind: str, ids: list[UUID]) -> None:
         self._names, self._ids = names(seed, kind), ids
-        self._seed = seed
+        self._seed, self._kind = seed, kind
         self.alone = members_of(seed, kind) == MEMBERS[:1]
         self._known: dict[tuple[str, str], Known] = {}
+        self._others: dict[UUID, str] = {}  # topics that were created on the way
 
     def request(self, step: Step) -> tuple[Any, int]:
         """The request of a step, and its version."""
@@ -59,11 +66,20 @@ class GroupMembers:
 
     def label(self, topic: UUID) -> str:
         """The name of a topic by the id that it has at this broker."""
-        return self._names[self._ids.index(topic)] if topic in self._ids else str(topic)
+        if topic in self._ids:
+            return self._names[self._ids.index(topic)]
+        return self._others.get(topic, str(topic))
 
     def owned(self, step: Step) -> dict[Any, list[int]]:
         """What the member of a step knows that it has."""
         return self._of(step).owned
+
+    def has_resolved(self, step: Step) -> bool:
+        """Whether a step may be why the regular expressions of its group are resolved."""
+        if self._kind != "expressions":
+            return False
+        joins = step.name == "consumer_beat" and not self.alone and not self._of(step).epoch
+        return joins or "regex" in step.odd or step.name in ("created", "removed")
 
     def _of(self, step: Step) -> Known:
         return self._known.setdefault((step.group, step.member), Known())
@@ -98,7 +114,10 @@ class GroupMembers:
         epoch = self._epoch(step, known.epoch)
         Partitions = ConsumerGroupHeartbeatRequest.TopicPartitions
         joins = epoch == 0
-        topics = step.odd.get("topics", (known.topics or self._names) if joins else None)
+        regex, topics = None, (known.topics or self._names) if joins else None
+        if self._kind == "expressions":
+            regex = step.odd.get("regex", (known.regex or "all") if joins else None)
+            topics = known.topics or [] if joins else None
         return (
             ConsumerGroupHeartbeatRequest(
                 **self._who(step),
@@ -106,8 +125,8 @@ class GroupMembers:
                 instance_id=step.odd.get("instance_id"),
                 rack_id=step.odd.get("rack_id"),
                 rebalance_timeout_ms=step.odd.get("rebalance_timeout_ms", 60_000 if joins else -1),
-                subscribed_topic_names=topics,
-                subscribed_topic_regex=None,
+                subscribed_topic_names=step.odd.get("topics", topics),
+                subscribed_topic_regex=self.expression(regex),
                 server_assignor=step.odd.get("server_assignor"),
                 topic_partitions=self._owned(
                     step, known, joins, lambda topic, n: [Partitions(topic_id=topic, partitions=n)]
@@ -115,6 +134,12 @@ class GroupMembers:
             ),
             1,
         )
+
+    def expression(self, word: str | None) -> str | None:
+        """The regular expression that a word of :data:`EXPRESSIONS` stands for."""
+        prefix = self._names[0].removesuffix("0")
+        meant = {"all": ".*", "first": "0", "some": "(0|other)", "nothing": "none", "invalid": "("}
+        return word and prefix + meant[word]
 
     def _learn_epoch(self, step: Step, known: Known, response: Any) -> bool:
         """What any heartbeat tells; whether it was answered to the member without an error."""
@@ -134,6 +159,8 @@ class GroupMembers:
             return
         if "topics" in step.odd:
             known.topics = step.odd["topics"]
+        if "regex" in step.odd:
+            known.regex = step.odd["regex"]
         if response.assignment is not None:
             known.owned = {
                 one.topic_id: sorted(one.partitions) for one in response.assignment.topic_partitions
@@ -142,6 +169,26 @@ class GroupMembers:
     def _consumer_describe(self, step: Step, known: Known) -> tuple[Any, int]:
         group = step.odd.get("group", step.group)
         return ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False), 1
+
+    # -- topics -------------------------------------------------------------------------------------
+
+    def _another(self) -> str:
+        return self._names[0].removesuffix("0") + "other"
+
+    def _created(self, step: Step, known: Known) -> tuple[Any, int]:
+        Topic = CreateTopicsRequest.CreatableTopic
+        topic = Topic(
+            name=self._another(), num_partitions=4, replication_factor=1, assignments=[], configs=[]
+        )
+        return CreateTopicsRequest(topics=[topic], timeout_ms=30_000, validate_only=False), 7
+
+    def _learn_created(self, step: Step, known: Known, response: Any) -> None:
+        (made,) = response.topics
+        if not made.error_code:
+            self._others[made.topic_id] = self._another()
+
+    def _removed(self, step: Step, known: Known) -> tuple[Any, int]:
+        return DeleteTopicsRequest(topics=[], topic_names=[self._another()], timeout_ms=30_000), 5
 
     # -- offsets ------------------------------------------------------------------------------------
 

@@ -15,8 +15,11 @@ from typing import Any, NamedTuple
 MEMBERS = ("a", "b", "c")
 TOPICS = 2
 PARTITIONS = 6
-KINDS = ("consumer", "share", "streams", "mixed")
+KINDS = ("consumer", "expressions", "share", "streams", "mixed")
 _EPOCHS = (0, -1, -2, -3, 1, 5, 99)
+EXPRESSIONS = ("all", "first", "some", "nothing", "invalid", "")
+"""Regular expressions of members of the kind "expressions"; the last one is none."""
+
 _OWNED = ("none", "empty", "half", "foreign", "unknown")
 
 
@@ -97,6 +100,10 @@ class _Odd:
         """Mostly nothing, otherwise one of these values."""
         return {name: self.chance.choice(values)} if self.chance.random() < self.oddity else {}
 
+    def expression(self) -> str | None:
+        """A regular expression to subscribe by, mostly no other one than before."""
+        return None if self.chance.random() < 0.85 else self.chance.choice(EXPRESSIONS)
+
     def subscribed(self) -> list[str] | None:
         """Topics to subscribe to, mostly none others than before."""
         if self.chance.random() < 0.8:
@@ -106,7 +113,7 @@ class _Odd:
         return self.chance.choice(([self.topics[0]], self.topics, [self.topics[1]], [], ["missing"]))
 
 
-def _heartbeat(name: str) -> Callable[[_Odd, str, str], Step]:
+def _heartbeat(name: str, by_expression: bool = False) -> Callable[[_Odd, str, str], Step]:
     def made(odd: _Odd, group: str, member: str) -> Step:
         more: dict[str, Any] = {
             **odd.some("epoch", *_EPOCHS, "next", "before"),
@@ -128,9 +135,18 @@ def _heartbeat(name: str) -> Callable[[_Odd, str, str], Step]:
         subscribed = odd.subscribed()
         if subscribed is not None:
             more["topics"] = subscribed
+        if by_expression and (expression := odd.expression()) is not None:
+            more["regex"] = expression
         if odd.chance.random() < 0.1:
             more["epoch"] = -1
         return Step(name, group, member, more)
+
+    return made
+
+
+def _topic(name: str) -> Callable[[_Odd, str, str], Step]:
+    def made(odd: _Odd, group: str, member: str) -> Step:
+        return Step(name, group, member, {"topic": "another"})
 
     return made
 
@@ -196,6 +212,15 @@ _CHOICES: dict[str, list[tuple[Callable[[_Odd, str, str], Step], int]]] = {
         (_offsets("commit"), 2),
         (_offsets("fetched"), 2),
         (_about_group("consumer_describe"), 2),
+        (_about_group("listed"), 1),
+        (_about_group("deleted"), 1),
+    ],
+    "expressions": [
+        (_heartbeat("consumer_beat", by_expression=True), 20),
+        (_topic("created"), 1),
+        (_topic("removed"), 1),
+        (_about_group("consumer_describe"), 4),
+        (_offsets("fetched"), 1),
         (_about_group("listed"), 1),
         (_about_group("deleted"), 1),
     ],

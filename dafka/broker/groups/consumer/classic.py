@@ -57,6 +57,7 @@ def join(now: float, group: ConsumerGroup, request: JoinRequest, most: int = GRO
             request.instance_id,
             rebalance_timeout=request.rebalance_timeout,
             topics=subscription.topics,
+            regex="",  # a classic member has none: it may have taken the place of one that has
             owned=by_id(group.ids(), subscription.owned_partitions),
             client_id=request.client_id,
             client_host=request.client_host,

@@ -1,8 +1,8 @@
 """The consumer groups of a broker whose assignment it computes: the clock, settings and threads they need.
 
 The state machine is :mod:`dafka.broker.groups.consumer.group`. The target of a large group is computed beside
-the hub; until it is there the members keep what they have. Regular expressions are matched in pieces when a
-member comes with one, and again after topics were created or deleted.
+the hub; until it is there the members keep what they have. Topics of regular expressions are looked for in
+pieces, beside other work; the member whose heartbeat was answered without them is told to come again soon.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
 from kafka.errors import BrokerResponseError, CoordinatorLoadInProgressError
 
@@ -45,8 +44,11 @@ FIRST_EPOCH = 1
 NAMES_AT_ONCE = 1000
 """Topics of a member that its group looks up without others having their turn before."""
 
-NEVER = -1
-"""No version of the topics."""
+SOONEST = 0.01
+"""Seconds after which a member comes again at the earliest that was answered before its topics were known."""
+
+AGAIN_A_SECOND = 2000
+"""How many members of a group may come again in a second for that reason."""
 
 _AHEAD = Aside(1)
 """For what members with very many topics get and give up."""
@@ -58,7 +60,8 @@ class ConsumerGroups(ConsumerGroupInterface):
     """The consumer groups of one broker. Hub side.
 
     ``setting(group, name)`` is a setting of a group, ``most`` how many members one may have; ``check_on()``
-    raises what is answered while such groups are off.
+    raises what is answered while such groups are off. Topics of regular expressions are looked for again
+    after ``refresh`` seconds.
     """
 
     def __init__(
@@ -70,16 +73,17 @@ class ConsumerGroups(ConsumerGroupInterface):
         check_on: Callable[[], object],
         policy: Policy,
         most: int,
+        refresh: float,
     ) -> None:
         self._hub = hub
         self._most = most
+        self._refresh = refresh
         self._groups = groups
         self._topics = topics
         self._setting = setting
         self._check_on = check_on
         self._policy = policy
         self._targets = Targets[ConsumerGroup](hub, self._is_due, self._assign)
-        self._matched: WeakKeyDictionary[ConsumerGroup, _Matched] = WeakKeyDictionary()
         groups.watchers.append(self._changed)  # classic members and timeouts change groups, too
         groups.revive(
             GroupType.CONSUMER,
@@ -92,12 +96,10 @@ class ConsumerGroups(ConsumerGroupInterface):
         self, name: str, group: ConsumerGroup, whole: SavedGroup, members: Sequence[SavedMember]
     ) -> Iterator[None]:
         session = self._seconds(name, "consumer.session.timeout.ms")
-        names: set[str] = set()
+        names = set[str]().union(*whole.resolved.values())
         for saved in Pace().over(members, every=1):
             names.update(saved.names)
         self._topics.look_ahead(names)  # each member looks up all of its own at once
-        if whole.resolved:
-            self._matched[group] = _Matched(NEVER)  # until members say again what they may see
         return restoring(self._groups.clock(), group, session, whole, members)
 
     # -- heartbeats -----------------------------------------------------------------------------
@@ -114,8 +116,6 @@ class ConsumerGroups(ConsumerGroupInterface):
         if request.topics is not None and len(request.topics) > NAMES_AT_ONCE:
             self._topics.look_ahead(request.topics)  # its group looks up all of them at once
             next_turn()  # what the group does with very many takes most of one
-        version = self._topics.version
-        matched = self._match(request.regex, request.may_see) if request.regex else frozenset()
         if request.member_epoch > JOIN_EPOCH and isinstance(found := self._groups.get(name), ConsumerGroup):
             found.look_ahead(request, _AHEAD.run)
         self._groups.check_joins(name)
@@ -123,15 +123,15 @@ class ConsumerGroups(ConsumerGroupInterface):
         now = self._groups.clock()
         session = self._seconds(name, "consumer.session.timeout.ms")
         group.interval = self._seconds(name, "consumer.assignment.interval.ms")
-        answer = group.heartbeat(now, request, session, self._most, matched)
+        answer = group.heartbeat(now, request, session, self._most)
         self._groups.put(name, group)
         if isinstance(before, Group):
             dismiss(before, self._groups.deliver)
         self._groups.changed(name, group)
-        self._note_pattern(group, request, version)
-        self._refresh(name, group)
-        self._groups.saved(name)
         interval = min(self._seconds(name, "consumer.heartbeat.interval.ms"), session / 2)
+        if request.member_epoch >= JOIN_EPOCH and self._looks_for_topics(name, group, request):
+            interval = min(interval, max(SOONEST, len(group.members) / AGAIN_A_SECOND))
+        self._groups.saved(name)
         return ConsumerHeartbeatAnswer(None, "", answer.member_id, answer.epoch, interval, answer.assignment)
 
     def _group(self, name: str, may_begin: bool) -> ConsumerGroup:
@@ -168,55 +168,34 @@ class ConsumerGroups(ConsumerGroupInterface):
 
     # -- regular expressions --------------------------------------------------------------------
 
-    def _match(self, regex: str, may_see: MaySee | None) -> frozenset[str]:
-        """The topics that an expression matches and its member may see. Waits as a green thread."""
-        found = matching(regex, self._topics.names())
-        self._topics.look_ahead(found)  # its group looks up all of them at once
-        matched = frozenset(found if may_see is None else may_see(found))
-        next_turn()  # what the group does with very many takes most of one
-        return matched
+    def _looks_for_topics(self, name: str, group: ConsumerGroup, request: ConsumerHeartbeat) -> bool:
+        """Have topics of the group's expressions looked for if that is due; whether this member waits for
+        them, or is the one because of which that was begun."""
+        resolution = group.expressions.begin(self._groups.clock(), self._topics, self._refresh)
+        if resolution is not None:
+            self._hub.spawn(self._resolve, name, group, resolution.expressions, request.may_see)
+            return True
+        member = group.members.get(request.member_id)
+        return member is not None and group.expressions.lacks(member.regex)
 
-    def _note_pattern(self, group: ConsumerGroup, request: ConsumerHeartbeat, version: int) -> None:
-        """Note an expression that was matched for the topics of that version, or later ones.
-
-        After a restart it was not: then the first heartbeat of a member that has it says what it may see.
-        """
-        if request.regex:
-            known = self._matched.setdefault(group, _Matched(version))
-            known.version = min(known.version, version)
-            known.may_see[request.regex] = request.may_see
-            if len(known.may_see) > len(group.resolved):
-                known.forget_others(group.resolved)
-        elif (found := self._matched.get(group)) is not None:
-            member = group.members.get(request.member_id)
-            if member is not None and member.regex in group.resolved and member.regex not in found.may_see:
-                found.version = NEVER
-                found.may_see[member.regex] = request.may_see
-
-    def _refresh(self, name: str, group: ConsumerGroup) -> None:
-        """Match the expressions of a group again if there are other topics than when that was last done."""
-        known = self._matched.get(group)
-        if known is None:
-            return
-        if not group.resolved:
-            del self._matched[group]
-        elif known.may_see and known.version != self._topics.version and not known.busy:
-            known.busy = True
-            self._hub.spawn(self._match_again, name, group, known)
-
-    def _match_again(self, name: str, group: ConsumerGroup, known: _Matched) -> None:
+    def _resolve(
+        self, name: str, group: ConsumerGroup, expressions: Collection[str], may_see: MaySee | None
+    ) -> None:
         try:
-            known.version = self._topics.version  # an older match that ends meanwhile sets it back
-            known.forget_others(group.resolved)
-            found = {regex: self._match(regex, may_see) for regex, may_see in list(known.may_see.items())}
+            found = {one: self._matches(one, may_see) for one in expressions}
+            self._topics.look_ahead(frozenset().union(*found.values()))  # its group looks them up at once
+            next_turn()  # what the group does with very many takes most of one
             for _ in Pace().over(group.resolving(found), every=1):
                 pass
             self._groups.changed(name, group)
         except Exception:
-            known.version = NEVER
+            group.expressions.fail()
             log.exception("the regular expressions of group %r failed unexpectedly", name)
-        finally:
-            known.busy = False
+
+    def _matches(self, expression: str, may_see: MaySee | None) -> frozenset[str]:
+        """The topics that an expression matches, of those that may be seen. Waits as a green thread."""
+        found = matching(expression, self._topics.names())
+        return frozenset(found if may_see is None else may_see(found))
 
     # -- describing -----------------------------------------------------------------------------
 
@@ -242,16 +221,3 @@ class ConsumerGroups(ConsumerGroupInterface):
             if found is not None:
                 names[topic] = found
         return ConsumerGroupDescription(None, "", *whole, members, names)
-
-
-class _Matched:
-    """For which topics a group's expressions were matched, and what those who use them may see."""
-
-    def __init__(self, version: int) -> None:
-        self.version = version
-        self.may_see: dict[str, MaySee | None] = {}
-        self.busy = False
-
-    def forget_others(self, used: Collection[str]) -> None:
-        """Forget the expressions that nobody uses any more."""
-        self.may_see = {regex: seen for regex, seen in self.may_see.items() if regex in used}

@@ -10,7 +10,10 @@ partitions, each of which is one member's alone, so it is led to its target in s
 - then it gets the free partitions of its target, and with them the assignment epoch. Partitions that another
   member still has come with a later heartbeat.
 
-A member that keeps partitions goes on reading them: nothing stops the whole group.
+A member that keeps partitions goes on reading them: nothing stops the whole group. What a member has of a
+topic that it no longer subscribes to it gives up at once, even before there is another target.
+
+What members subscribe to by regular expression is in :mod:`dafka.broker.groups.consumer.subscribed`.
 
 A *static* member (with an instance id) that leaves with epoch -2 keeps its place and its partitions until
 its session ends. A client that joins with the same instance id meanwhile takes its place, under another
@@ -20,24 +23,24 @@ member id. While it is there, another one with its instance id is refused.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
 from math import inf
 from typing import NamedTuple
 from uuid import UUID
 
 from kafka.errors import (
+    BrokerResponseError,
     FencedInstanceIdError,
-    InvalidRequestError,
     UnknownMemberIdError,
     UnreleasedInstanceIdError,
 )
 
 from dafka.broker.groups.consumer.kept import SavedGroup
 from dafka.broker.groups.consumer.member import Member
-from dafka.broker.groups.consumer.moves import Move, Position, move_of
+from dafka.broker.groups.consumer.moves import Move, Position, has_any, move_of
 from dafka.broker.groups.consumer.owned import Owned
 from dafka.broker.groups.consumer.requests import ASSIGNORS
+from dafka.broker.groups.consumer.subscribed import SubscribedGroup
 from dafka.broker.groups.modern.assignment import (
     NOTHING,
     Assignment,
@@ -47,14 +50,11 @@ from dafka.broker.groups.modern.assignment import (
     without_nothing,
 )
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
-from dafka.broker.groups.modern.partitions import PartitionGroup
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.groups.since import epoch_of, taken
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerMember, Partitions
 from dafka.broker.interface.groups import IN_PROCESS, GroupType, JoinRequest
 from dafka.broker.limits import ASSIGNED_AT_ONCE, MOVED_AT_ONCE
-
-_NO_TOPICS: frozenset[str] = frozenset()
 
 
 class Answer(NamedTuple):
@@ -65,14 +65,13 @@ class Answer(NamedTuple):
     assignment: Assignment | None = None
 
 
-class ConsumerGroup(PartitionGroup[Member]):
-    """A group. ``resolved`` are the topics that each regular expression of its members matches."""
+class ConsumerGroup(SubscribedGroup):
+    """A group."""
 
     type = GroupType.CONSUMER
 
     def __init__(self, now: float, topics: Topics, epoch: int = 0, name: str = "") -> None:
         super().__init__(now, topics, epoch, name)
-        self.resolved: dict[str, frozenset[str]] = {}
         self._owned = Owned()
         self._instances: dict[str, str] = {}  # static members: instance id -> member id
         self._classic: set[str] = set()  # members with the classic protocol
@@ -80,18 +79,10 @@ class ConsumerGroup(PartitionGroup[Member]):
 
     # -- heartbeats -----------------------------------------------------------------------------
 
-    def heartbeat(
-        self,
-        now: float,
-        request: ConsumerHeartbeat,
-        session: float,
-        most: int,
-        matched: frozenset[str] = _NO_TOPICS,
-    ) -> Answer:
+    def heartbeat(self, now: float, request: ConsumerHeartbeat, session: float, most: int) -> Answer:
         """A heartbeat that :func:`check_heartbeat` has passed, in a group of ``most`` members at most.
 
-        ``matched`` are the topics that the regular expression of the request matches. Raises the errors of
-        the interface.
+        Raises the errors of the interface.
         """
         if request.member_epoch < JOIN_EPOCH:
             return self._leave(now, request)
@@ -100,7 +91,7 @@ class ConsumerGroup(PartitionGroup[Member]):
             member = self._named(request)
             self._check(member, request)
         before, repeated = member.assigned, request.member_epoch != member.epoch
-        self.progress(now, member, is_new, request, session, matched)
+        self.progress(now, member, is_new, request, session)
         everything = request.rebalance_timeout is not None and request.owned is not None
         everything = everything and (request.topics is not None or request.regex is not None)
         told = is_new or repeated or everything or member.assigned != before
@@ -113,35 +104,35 @@ class ConsumerGroup(PartitionGroup[Member]):
         is_new: bool,
         request: ConsumerHeartbeat,
         session: float,
-        matched: frozenset[str] = _NO_TOPICS,
         classic: JoinRequest | None = None,
     ) -> None:
         """Take over what a member says, and lead it towards its target.
 
         ``classic``: what it has joined with, if it speaks the classic protocol.
         """
+        epoch, before = self.epoch, (member.names, member.regex)
         try:
-            changed = self._update(member, request, matched)
-        except InvalidRequestError:
+            changed = self._update(member, request)
+        except BrokerResponseError:
             if is_new:
                 self.remove(now, member)
+                self.epoch = epoch
             raise
         member.classic, member.answer_by = classic, inf
         (self._classic.discard if classic is None else self._classic.add)(member.member_id)
         if changed or self.topics_changed():
             self.raise_epoch()
         self.assign_if_small(now)
-        self._reconcile(now, member, request.owned)
+        self._reconcile(now, member, request.owned, before != (member.names, member.regex))
         self.touch(now, member, session)
 
     def _joined(self, request: ConsumerHeartbeat, most: int) -> tuple[Member, bool]:
         """The member that joins, or joins again; and whether it is a new one."""
         self.check_size(request.member_id, most)
-        known = self.members.get(request.member_id)
-        if request.instance_id is not None:
-            static = self.members.get(self._instances.get(request.instance_id, ""))
-            if static is not None:
-                return self._take_over(static, request), False
+        known, static = self.members.get(request.member_id), self.static(request.instance_id)
+        if static is not None:
+            return self._take_over(static, request), False
+        self._check_expression(request)
         if known is None:
             known = Member(request.member_id)
             self.add(known)
@@ -160,6 +151,7 @@ class ConsumerGroup(PartitionGroup[Member]):
             )
         if request.member_id != old.member_id and request.member_id in self.members:
             raise UnreleasedInstanceIdError(f"{request.member_id} is the id of another member of the group.")
+        self._check_expression(request)
         self.rename(old, request.member_id)
         return old
 
@@ -204,17 +196,9 @@ class ConsumerGroup(PartitionGroup[Member]):
         )
         self.check_epoch(member, request.member_epoch, lost_answer)
 
-    def _update(self, member: Member, request: ConsumerHeartbeat, matched: frozenset[str]) -> bool:
+    def _update(self, member: Member, request: ConsumerHeartbeat) -> bool:
         """Take over what has changed of a member; whether the group needs another target."""
-        names = member.names if request.topics is None else frozenset(request.topics)
-        regex = member.regex if request.regex is None else request.regex or None
-        changed = names != member.names or regex != member.regex
-        if not request.regex:
-            matched = self.resolved.get(regex or "", _NO_TOPICS)
-        changed = self.subscribe(member, names | matched) or changed
-        member.names, member.regex = names, regex
-        if request.regex and self.resolved.get(request.regex) != matched:
-            self.resolve({request.regex: matched})
+        changed = self._resubscribe(member, request)
         if request.instance_id is not None:
             if member.instance_id not in (None, request.instance_id):
                 self._instances.pop(str(member.instance_id), None)
@@ -229,35 +213,13 @@ class ConsumerGroup(PartitionGroup[Member]):
         member.client_id, member.client_host = request.client_id, request.client_host
         return changed
 
-    def resolve(self, resolved: Mapping[str, frozenset[str]]) -> None:
-        """Take over what regular expressions match now; those that no member has are forgotten."""
-        for _ in self.resolving(resolved):
-            pass
-
-    def resolving(self, resolved: Mapping[str, frozenset[str]]) -> Iterator[None]:
-        """The same, member after member: the caller may pause, and the group may change meanwhile."""
-        used = {member.regex for member in self.members.values()}
-        self.resolved = {
-            regex: topics for regex, topics in {**self.resolved, **resolved}.items() if regex in used
-        }
-        changed = False
-        for member in list(self.members.values()):
-            regex = member.regex
-            if regex in resolved and self.members.get(member.member_id) is member:
-                matched = self.resolved.get(regex or "", _NO_TOPICS)
-                with suppress(InvalidRequestError):  # too many for the group: it goes on with what it has
-                    changed = self.subscribe(member, member.names | matched) or changed
-                self.mark(member)  # for the group's sake: resolved expressions are kept
-                yield
-        if changed:
-            self.raise_epoch()
-
     # -- members that come from a classic group, or from before a restart -----------------------------
 
     def adopt(self, member: Member) -> None:
         """Take over a member, which has no partitions yet."""
         self.add(member)
-        self.subscribe(member, member.names | self.resolved.get(member.regex or "", _NO_TOPICS))
+        self.expressions.replace(None, member.regex)
+        self.subscribe(member, self._topics_of(member.names, member.regex))
         if member.classic is not None:
             self._classic.add(member.member_id)
         if member.instance_id is not None:
@@ -307,7 +269,7 @@ class ConsumerGroup(PartitionGroup[Member]):
     # -- over a restart: see dafka.broker.groups.consumer.restoring -----------------------------------
 
     def saved_whole(self) -> SavedGroup:
-        return SavedGroup(len(self.members), self.resolved, self.assignment_epoch)
+        return SavedGroup(len(self.members), self.expressions.resolved, self.assignment_epoch)
 
     def _taken(self, partitions: Assignment) -> Assignment:
         """The free ones of these partitions, which are taken from now on."""
@@ -335,9 +297,8 @@ class ConsumerGroup(PartitionGroup[Member]):
             self._instances.pop(member.instance_id, None)
         if member.classic is None:
             self._left_at = self.epoch
+        self.expressions.replace(member.regex, None)
         super().remove(now, member)
-        if not self.members:
-            self.resolved = {}
 
     def _release_all(self, member: Member) -> None:
         self._owned.release(member.assigned)
@@ -382,6 +343,10 @@ class ConsumerGroup(PartitionGroup[Member]):
 
     def _position(self, member: Member) -> Position:
         target = self.target_of(member)
+        if member.topics is not member.served and _are_few(member.topics, target):
+            ids = self._ids_of(member.topics)
+            if not ids.issuperset(target):
+                target = {topic: numbers for topic, numbers in target.items() if topic in ids}
         return Position(member.assigned, member.revoking, member.since, target, self.assignment_epoch)
 
     def look_ahead(self, request: ConsumerHeartbeat, run: Callable[..., Move]) -> None:
@@ -394,14 +359,20 @@ class ConsumerGroup(PartitionGroup[Member]):
         if position.topics > MOVED_AT_ONCE:
             member.ahead = run(move_of, position, request.owned, True)
 
-    def _reconcile(self, now: float, member: Member, owned: Partitions | None) -> None:
+    def _reconcile(
+        self, now: float, member: Member, owned: Partitions | None, has_resubscribed: bool = False
+    ) -> None:
         move, member.ahead = member.ahead, None
         if self.is_reconciled(member):
+            if has_resubscribed:
+                self._unsubscribe(now, member, owned)
             return
         position = self._position(member)
         if move is None or move.owned is not owned or not move.position.is_still(position):
             move = move_of(position, owned)
         if move.waits:
+            if has_resubscribed:
+                self._unsubscribe(now, member, owned)
             return
         self._owned.release(member.revoking)
         member.revoking, member.revoke_by = NOTHING, inf
@@ -409,9 +380,7 @@ class ConsumerGroup(PartitionGroup[Member]):
         if not move.has_given_up:
             member.assigned, member.revoking = move.kept, move.given_up
             member.lacks = False
-            if member.classic is None:
-                member.revoke_by = now + member.rebalance_timeout
-                self.wake_at = min(self.wake_at, member.revoke_by)
+            self._wait_for_revocation(now, member)
             return
         self._owned.release(move.given_up)
         fresh = self._owned.take(move.missing)
@@ -423,6 +392,28 @@ class ConsumerGroup(PartitionGroup[Member]):
             member.since = move.whole_since
         else:
             member.take(fresh)
+
+    def _unsubscribe(self, now: float, member: Member, owned: Partitions | None) -> None:
+        """Have a member give up its partitions of topics that it no longer subscribes to; it gets nothing."""
+        if not _are_few(member.topics, member.assigned):
+            return
+        ids = self._ids_of(member.topics)
+        rest = {topic: numbers for topic, numbers in member.assigned.items() if topic not in ids}
+        if not rest:
+            return
+        left = {topic: numbers for topic, numbers in member.assigned.items() if topic in ids}
+        target = self.target_of(member)
+        member.assigned = target if target == left else left  # the same object: both are kept as one
+        if has_any(owned, both(member.revoking, rest)):
+            member.revoking = both(member.revoking, rest)
+            self._wait_for_revocation(now, member)
+        else:
+            self._give_up(member, rest)
+
+    def _wait_for_revocation(self, now: float, member: Member) -> None:
+        if member.classic is None:
+            member.revoke_by = now + member.rebalance_timeout
+            self.wake_at = min(self.wake_at, member.revoke_by)
 
     # -- offsets --------------------------------------------------------------------------------
 
@@ -448,3 +439,9 @@ class ConsumerGroup(PartitionGroup[Member]):
                 self.target_of(one),
                 one.classic is not None,
             )
+
+
+def _are_few(names: Collection[str], partitions: Assignment) -> bool:
+    """Whether topics are few enough to look at once more what a member still subscribes to. Otherwise it has
+    what it no longer subscribes to until the next target, which follows."""
+    return len(names) + len(partitions) <= MOVED_AT_ONCE

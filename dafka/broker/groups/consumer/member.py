@@ -22,13 +22,16 @@ from dafka.broker.interface.groups import Error, JoinRequest
 class Member(ModernMember):
     """A member. ``names`` and ``regex`` are what it subscribes to; ``topics``, what these come to.
 
-    ``since``: the epoch from which on it has had each of its partitions.
+    ``since``: the epoch from which on it has had each of its partitions. ``served``: the topics for which its
+    target was computed, if that is known, and ``drafted`` those for which the next one is.
     """
 
     def __init__(self, member_id: str) -> None:
         super().__init__(member_id)
         self.names: frozenset[str] = frozenset()
         self.regex: str | None = None
+        self.served: frozenset[str] | None = None
+        self.drafted: frozenset[str] | None = None
         self.assignor: str | None = None
         self.rebalance_timeout = inf
         self.assigned: Assignment = NOTHING

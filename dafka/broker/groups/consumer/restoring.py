@@ -18,7 +18,7 @@ def restoring(
     now: float, group: ConsumerGroup, session: float, whole: SavedGroup, members: Sequence[SavedMember]
 ) -> Iterator[None]:
     """Take over what was kept of a group, in steps; the caller may pause after each of them."""
-    group.resolved = dict(whole.resolved)
+    group.expressions.restore(whole.resolved)
     for saved in members:
         member = Member.restored(saved)
         with suppress(InvalidRequestError):  # too many topics: it goes on with what it has

@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # for a run as a program
 
 import histories  # noqa: E402 - needs the path
 from broker.groups.consumer.classic_client import Classic  # noqa: E402
-from broker.groups.consumer.consumer_histories import Client, pairs  # noqa: E402
+from broker.groups.consumer.consumer_histories import Client, Search, pairs  # noqa: E402
 from broker.groups.modern.known_topics import FakeTopics  # noqa: E402
 from broker.groups.modern.world import INTERVAL, MOST, REBALANCE, SESSION, BrokenError  # noqa: E402
 from broker.groups.restarts import Disk  # noqa: E402
@@ -58,6 +58,7 @@ class World:
         self.now = 0.0
         self.is_quiet = False
         self.changes = 0  # of the group's protocol, while it had members
+        self.searches: list[Search] = []  # in the group that there is, and in earlier ones
         self.disk = Disk({GroupType.CONSUMER: FORMAT, GroupType.CLASSIC: CLASSIC})
 
     @property
@@ -157,6 +158,8 @@ class World:
                 group = upgraded(self.now, "g", group, self.topics)
         answer = group.heartbeat(self.now, client.request(), SESSION, MOST)
         self.group = group
+        if client.epoch >= 0 and (search := Search.begun(self.now, group, self.topics)):
+            self.searches.append(search)
         if isinstance(before, Group):
             self.changes += before.occupied
             dismiss(before)
@@ -178,6 +181,7 @@ class World:
             (self.restart, 2),
             (self.extend, 1),
             (self.lose_connection, 3),
+            (self.find_topics, 10),
         )
         actions = [action for action, weight in happenings for _ in range(weight)]
         with patch.object(classic, "uuid4", self.uuid), patch.object(group_module, "uuid4", self.uuid):
@@ -236,7 +240,14 @@ class World:
 
     def join(self) -> None:
         if len(self.newer) < 4:
-            self.newer.append(Client(next(self.names), ["t"], None))
+            names, regex = self.random.choice([(["t"], None), (["t"], None), ([], "t"), (["t"], "t.*")])
+            self.newer.append(Client(next(self.names), names, None, regex))
+
+    def find_topics(self) -> None:
+        """A search for topics of expressions ends."""
+        if self.searches:
+            self.searches.pop(0).end()
+            self.changed()
 
     def classic_comes(self) -> None:
         if len(self.classic) < 4:
@@ -331,6 +342,7 @@ class World:
             for client in list(self.newer):
                 client.giving_up = set()
                 self.send(client)
+                self.find_topics()
                 self.check()
             for one in list(self.classic):
                 one.step()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from broker.groups.consumer.test_group import Table
+from broker.groups.consumer.group_table import Table
 from kafka.errors import (
     FencedInstanceIdError,
     IllegalGenerationError,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import time
-import weakref
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 from typing import Any
 
 import gevent
@@ -30,7 +27,6 @@ from dafka import Broker
 from dafka.broker.groups import kept_members
 from dafka.broker.groups.consumer import coordinator
 from dafka.broker.groups.consumer import group as group_module
-from dafka.broker.groups.patterns import InvalidRegularExpressionError, matching
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface.broker import CommittedOffset, JoinRequest
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
@@ -184,68 +180,6 @@ def test_a_large_groups_assignment_is_computed_beside_the_hub(topic, monkeypatch
     assert count(send(topic, "x", epoch)) == 6
 
 
-def test_expressions_are_re2s_and_find_topics_that_are_created_later(topic):
-    answer = join(topic, "x", topics=[], regex="t.*")
-    assert count(answer) == 6
-    topic.create("t2", 2)
-    found = until(lambda: (again := send(topic, "x", answer.member_epoch)).assignment and again)
-    assert count(found) == 8
-    topic.create("other", 1)
-    assert send(topic, "x", found.member_epoch).member_epoch == found.member_epoch
-    (member,) = described(topic).members
-    assert (member.topics, member.regex) == ([], "t.*")
-    assert join(topic, "y", regex="(?=t)").error is InvalidRegularExpressionError
-
-
-def test_a_topic_that_is_created_while_an_expression_is_matched_is_found(topic, monkeypatch):
-    matched, created = Event(), Event()
-
-    def slowly(regex: str, names: Any) -> list[str]:
-        found = matching(regex, names)
-        matched.set()
-        while not created.is_set():
-            gevent.sleep(0.001)
-        return found
-
-    monkeypatch.setattr("dafka.broker.groups.consumer.coordinator.matching", slowly)
-    with ThreadPoolExecutor(1) as pool:
-        joining = pool.submit(join, topic, "x", topics=[], regex="t.*")
-        try:
-            assert matched.wait(100)
-            topic.create("t2", 2)
-        finally:
-            created.set()
-        answer = joining.result()
-    found = until(lambda: (again := send(topic, "x", answer.member_epoch)).assignment and again)
-    assert count(found) == 8
-
-
-def test_expressions_no_member_has_any_more_are_forgotten(topic):
-    class MaySee:
-        def __call__(self, names: Any) -> Any:
-            return names
-
-    asked = [MaySee() for _ in range(3)]
-    gone = [weakref.ref(one) for one in asked]
-    epoch = join(topic, "x", topics=[], regex="t0", may_see=asked[0]).member_epoch
-    for number in 1, 2:
-        answer = send(topic, "x", epoch, topics=[], regex=f"t{number}", may_see=asked[number])
-        epoch = answer.member_epoch
-    del asked
-
-    def left() -> list[bool]:
-        gc.collect()
-        return [one() is not None for one in gone]
-
-    until(lambda: left() == [False, False, True])  # the hub may be in a last call with one of them
-
-
-def test_an_expression_finds_only_what_its_member_may_see(topic):
-    topic.create("t2", 2)
-    answer = join(topic, "x", topics=[], regex="t.*", may_see=lambda names: {"t2"} & set(names))
-    assert count(answer) == 2
-
-
 def test_after_a_restart_members_join_again_epochs_go_on_and_offsets_are_there(tmp_path):
     with Broker(tmp_path) as broker:
         client = Client(broker)
@@ -301,9 +235,11 @@ def test_the_own_row_of_a_new_group_of_very_many_topics_is_made_beside_the_hub(c
         return encoded(change)
 
     monkeypatch.setattr(kept_members, "_encoded", watched)
-    joined = send(client, "x", 0, **JOIN, topics=(), regex="many-.*", client_host="/192.0.2.1")
+    host = "/192.0.2.1"
+    joined = send(client, "x", 0, **JOIN, topics=(), regex="many-.*", client_host=host)
     assert joined.error is None
-    assert made and not any(made)
+    until(lambda: send(client, "x", joined.member_epoch, client_host=host) and made)
+    assert not any(made)
 
 
 def test_the_moves_of_members_with_very_many_topics_are_computed_beside_the_hub(client, monkeypatch):

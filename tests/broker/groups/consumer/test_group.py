@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from broker.groups.modern.known_topics import FakeTopics
+from broker.groups.consumer.group_table import REBALANCE, SESSION, Table
 from kafka.errors import (
     FencedInstanceIdError,
     FencedMemberEpochError,
@@ -17,50 +17,7 @@ from kafka.errors import (
 )
 
 from dafka.broker.groups.consumer import group as group_module
-from dafka.broker.groups.consumer.group import Answer, ConsumerGroup
-from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
-
-SESSION, REBALANCE = 10.0, 8.0
-
-
-class Table:
-    """A group with a clock, in which topic "t" has six partitions and "u" two."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.topics = FakeTopics(t=6, u=2)
-        self.group = ConsumerGroup(0.0, self.topics)
-
-    def send(self, name: str, epoch: int, *, most: int = 100, matched: Any = (), **fields: Any) -> Answer:
-        request = ConsumerHeartbeat(name, epoch, **fields)
-        return self.group.heartbeat(self.now, request, SESSION, most, frozenset(matched))
-
-    def join(self, name: str, *topics: str, **fields: Any) -> Answer:
-        fields = {"rebalance_timeout": REBALANCE, "owned": {}, "topics": list(topics or ("t",)), **fields}
-        return self.send(name, 0, **fields)
-
-    def owned(self, *numbers: int, topic: str = "t") -> Any:
-        return {self.topics.known[topic].topic_id: frozenset(numbers)}
-
-    def numbers(self, answer: Answer, topic: str = "t") -> list[int] | None:
-        if answer.assignment is None:
-            return None
-        return sorted(answer.assignment.get(self.topics.known[topic].topic_id, ()))
-
-    def pass_time(self, seconds: float) -> None:
-        self.now += seconds
-        if self.now >= self.group.wake_at:
-            self.group.tick(self.now)
-
-    def two(self) -> tuple[Answer, Answer]:
-        """Two stable members, "x" and "y", with three partitions of "t" each."""
-        x = self.join("x")
-        self.join("y")
-        x = self.send("x", x.epoch)
-        x = self.send("x", x.epoch, owned=self.owned(*self.numbers(x)))
-        y = self.send("y", self.group.epoch)
-        assert self.group.state_name == "Stable"
-        return x, y
+from dafka.broker.groups.consumer.group import Answer
 
 
 @pytest.fixture
@@ -166,26 +123,6 @@ def test_topics_that_are_created_extended_or_deleted_later_count_with_the_next_h
     table.topics.delete("later")
     x = table.send("x", x.epoch)
     assert x.assignment.keys() == {table.topics.known["t"].topic_id}
-
-
-def test_regular_expressions_and_names_add_up(table):
-    x = table.join("x", "t", regex="u|v", matched=["u"])
-    assert table.numbers(x) == [0, 1, 2, 3, 4, 5] and table.numbers(x, "u") == [0, 1]
-    table.topics.create("v", 1)
-    table.group.resolve({"u|v": frozenset({"u", "v"})})
-    x = table.send("x", x.epoch)
-    assert table.numbers(x, "v") == [0]
-    x = table.send("x", x.epoch, regex="")  # it gives the expression up
-    assert x.assignment.keys() == {table.topics.known["t"].topic_id}
-    table.group.resolve({})
-    assert table.group.resolved == {}
-
-
-def test_new_matches_of_an_expression_count_for_all_members_that_have_it(table):
-    x = table.join("x", topics=[], regex="v.*", matched=[])
-    table.topics.create("v", 2)
-    table.join("y", topics=[], regex="v.*", matched=["v"])
-    assert table.numbers(table.send("x", x.epoch), "v") == [0]
 
 
 def test_the_assignor_is_the_one_that_most_members_want(table):
@@ -360,9 +297,11 @@ def test_a_member_that_takes_a_place_while_the_target_is_computed_gets_its_parti
 
 
 def test_members_are_described_as_they_are(table):
-    table.join("x", rack="r", client_id="c", client_host="/h", regex="u", matched=["u"])
+    x = table.join("x", rack="r", regex="u")
+    table.resolve()
+    table.send("x", x.epoch, client_id="c", client_host="/h")
     (one,) = table.group.described()
-    assert one[:8] == ("x", None, "r", 1, "c", "/h", ["t"], "u")
+    assert one[:8] == ("x", None, "r", 2, "c", "/h", ["t"], "u")
     assert one.assigned == one.target == {**table.owned(*range(6)), **table.owned(0, 1, topic="u")}
 
 

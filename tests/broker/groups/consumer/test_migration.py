@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from broker.clients import Client
 from broker.groups.clocked import Table as ClassicTable
-from broker.groups.consumer.test_group import Table
+from broker.groups.consumer.group_table import Table
 from kafka.errors import (
     CoordinatorLoadInProgressError,
     GroupIdNotFoundError,

@@ -12,7 +12,8 @@ import pytest
 from broker.groups.consumer.consumer_histories import World
 from broker.groups.modern.world import BrokenError
 
-from dafka.broker.groups.consumer import moves
+from dafka.broker.groups.consumer import group, moves
+from dafka.broker.groups.consumer.expressions import Expressions
 from dafka.broker.groups.consumer.group import ConsumerGroup
 from dafka.broker.groups.consumer.member import Member
 from dafka.broker.groups.consumer.owned import Owned
@@ -76,9 +77,25 @@ def revoke_everything(patch: Any) -> None:
     patch.setattr(moves, "compared", lambda had, target: (NOTHING, had, target))
 
 
+def forget_that_an_expression_matches_more(patch: Any) -> None:
+    before = Expressions.end
+    patch.setattr(Expressions, "end", lambda self, found: before(self, found) and False)
+
+
+def give_topics_that_are_no_longer_subscribed_to(patch: Any) -> None:
+    patch.setattr(group, "_are_few", lambda names, partitions: False)
+
+
+def look_for_topics_once(patch: Any) -> None:
+    patch.setattr(Expressions, "fail", lambda self: None)
+
+
 @pytest.mark.parametrize(
     "mutate",
     [
+        forget_that_an_expression_matches_more,
+        give_topics_that_are_no_longer_subscribed_to,
+        look_for_topics_once,
         release_before_it_is_given_up,
         give_what_others_have,
         keep_what_a_lost_member_had,
