@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from typing import Any, Generic, TypeVar
 
 from kafka.consumer.fetcher import ConsumerRecord
@@ -119,6 +120,8 @@ class WaitingForBroker:
     def _records_awaited(
         self, topic: str, count: int, partition: int | None
     ) -> _Awaited[list[ConsumerRecord]]:
+        _check(count, "count", topic=topic)
+
         def found() -> int:
             sizes = self._sizes(topic)
             return sum(sizes.values()) if partition is None else sizes.get(partition, 0)
@@ -130,6 +133,8 @@ class WaitingForBroker:
         )
 
     def _lag_awaited(self, group: str, at_most: int, topic: str | None) -> _Awaited[None]:
+        _check(at_most, "at_most", group=group)
+
         def arrived() -> bool:
             return bool(self.committed(group, topic)) and sum(self.lag(group, topic).values()) <= at_most
 
@@ -142,6 +147,8 @@ class WaitingForBroker:
         return _Awaited(arrived, seen, lambda: None)
 
     def _members_awaited(self, group: str, count: int) -> _Awaited[list[GroupMember]]:
+        _check(count, "count", group=group)
+
         def stable() -> bool:
             described = self._within(lambda broker: broker.describe_groups([group]))[group]
             return len(described.members) == count and described.state == ("Stable" if count else "Empty")
@@ -151,6 +158,15 @@ class WaitingForBroker:
             return f"{count} members of group {group!r}, {there}"
 
         return _Awaited(stable, seen, lambda: self.members(group))
+
+
+def _check(count: int, what: str, **names: str) -> None:
+    """Raise TypeError for what nobody need wait for: a number that is no count, a name that is no str."""
+    if not isinstance(count, Integral):
+        raise TypeError(f"{what} is an int, not {count!r:.100}")
+    for what, name in names.items():
+        if not isinstance(name, str):
+            raise TypeError(f"{what} is a str, not {name!r:.100}")
 
 
 def _wait(awaited: _Awaited[T], timeout: float) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Awaitable
 
@@ -87,3 +88,16 @@ def test_an_event_loop_goes_on_while_a_test_waits() -> None:
             assert await broker.async_wait_until(there) == "there"
 
     asyncio.run(test())
+
+
+@pytest.mark.parametrize("no_name", [math.nan, None, 5])
+def test_names_and_counts_that_are_none_are_refused_at_once(dafka_broker, no_name):
+    for wait, named in (
+        (dafka_broker.wait_for_members, "group"),
+        (dafka_broker.wait_for_lag, "group"),
+        (dafka_broker.wait_for_records, "topic"),
+    ):
+        with pytest.raises(TypeError, match=f"{named} is a str, not {no_name}"):
+            wait(no_name)
+        with pytest.raises(TypeError, match=r"(count|at_most) is an int, not nan"):
+            wait("name", math.nan)

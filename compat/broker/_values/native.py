@@ -116,7 +116,7 @@ class Vector(MutableSequence[NativeData], Valued):
     __slots__ = ("_elements",)
 
     def __init__(self, elements: Iterable[NativeData] = ()) -> None:
-        self._elements = [_checked(element) for element in elements]
+        self._elements = [_checked(element) for element in _iterable(elements, "a Vector")]
 
     @property
     def _value(self) -> values.Value:  # type: ignore[override]  # derived from the elements
@@ -155,7 +155,7 @@ class Set(Valued):
 
     def __init__(self, elements: Iterable[NativeData] = ()) -> None:
         self._elements: dict[OrderKey, NativeData] = {}
-        for element in elements:
+        for element in _iterable(elements, "a Set"):
             self.add(element)
 
     @property
@@ -197,7 +197,7 @@ class Table(MutableMapping[NativeData, NativeData], Valued):
 
     def __init__(self, entries: Mapping[NativeData, NativeData] | None = None) -> None:
         self._entries: dict[OrderKey, tuple[NativeData, NativeData]] = {}
-        self.update(entries or {})
+        self.update(_iterable(entries or {}, "a Table"))
 
     @property
     def _value(self) -> values.Value:  # type: ignore[override]  # derived from the entries
@@ -223,6 +223,12 @@ class Table(MutableMapping[NativeData, NativeData], Valued):
 
     def __repr__(self) -> str:
         return f"Table{{{', '.join(f'{key}: {value}' for key, value in self.items())}}}"
+
+
+def _iterable(elements: Any, what: str) -> Any:
+    if not isinstance(elements, Iterable):
+        raise TypeError(f"{what} is made of its elements, not of {type(elements).__name__}")
+    return elements
 
 
 def _checked(element: Any) -> NativeData:

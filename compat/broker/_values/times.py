@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from math import inf
 from typing import overload
 
 from compat.broker._values.valued import Comparable
@@ -20,7 +21,12 @@ def signed(number: int, what: str) -> int:
 
 
 def nanoseconds(seconds: float) -> int:
-    """Seconds as nanoseconds, without the fraction of one."""
+    """Seconds as nanoseconds, without the fraction of one. Raises ValueError for NaN, OverflowError for
+    infinity."""
+    if seconds != seconds:
+        raise ValueError(f"a time is a number of seconds, not {seconds}")
+    if seconds in (inf, -inf):
+        raise OverflowError(f"a time has 64 bits, too few for {seconds}")
     return int(seconds * float(_NANOSECONDS))
 
 

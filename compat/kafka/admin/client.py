@@ -25,6 +25,7 @@ from kafka.errors import KafkaConfigurationError
 from kafka.protocol.broker_version_data import BrokerVersionData
 
 from compat.kafka._client import Client
+from compat.kafka._kinds import check_kinds
 from compat.kafka._metrics import Registry
 from compat.kafka._mirror import counterpart_names
 from compat.kafka._times import check_times, timeout_of
@@ -49,6 +50,7 @@ class KafkaAdminClient(_TheirAdminClient):
             raise KafkaConfigurationError(f"Unrecognized configs: {unknown}")
         self.config = copy.copy(self.DEFAULT_CONFIG)
         self.config.update(configs)
+        check_kinds(self.config)
         check_times(self.config)
         asked = self.config["api_version"]
         versions = None if asked is None else BrokerVersionData(asked)

@@ -16,6 +16,7 @@ from kafka.protocol.consumer import IsolationLevel
 from kafka.serializer import Deserializer, DeserializeWrapper
 
 from compat.kafka._counts import check_counts
+from compat.kafka._kinds import check_kinds
 from compat.kafka._times import check_times
 
 OWN_CONFIG: dict[str, Any] = {"group_protocol": "classic", "group_remote_assignor": None}
@@ -32,6 +33,7 @@ def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, 
     Raises:
         KafkaConfigurationError: unknown keys, times that are none or do not go together, or an
             ``api_version`` that is not a tuple.
+        TypeError: another setting of the wrong kind. ValueError: an ``api_version`` of no numbers.
         UnrecognizedBrokerVersion: an ``api_version`` older than all that kafka-python knows.
     """
     defaults = {**defaults, **OWN_CONFIG}
@@ -46,7 +48,12 @@ def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, 
     if config["group_remote_assignor"] is not None and config["group_protocol"] == "classic":
         raise KafkaConfigurationError("group_remote_assignor is for group_protocol='consumer'")
     if config["api_version"] is not None:
-        config["api_version"] = BrokerVersionData(config["api_version"]).broker_version
+        try:
+            config["api_version"] = BrokerVersionData(config["api_version"]).broker_version
+        except ValueError:
+            asked = config["api_version"]
+            raise ValueError(f"api_version is a tuple of numbers, not {asked!r:.100}") from None
+    check_kinds(config)
     renamed = {"smallest": "earliest", "largest": "latest"}.get(config["auto_offset_reset"])
     if renamed:
         log.warning("use auto_offset_reset=%s (%s is deprecated)", renamed, config["auto_offset_reset"])
@@ -54,7 +61,7 @@ def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, 
     check_times(config)
     check_counts(config)
     idle, request = config["connections_max_idle_ms"], config["request_timeout_ms"]
-    if not config["fetch_max_wait_ms"] < request < idle:
+    if idle is None or not config["fetch_max_wait_ms"] < request < idle:
         raise KafkaConfigurationError(
             f"connections_max_idle_ms ({idle}) must be larger than request_timeout_ms ({request}) which "
             f"must be larger than fetch_max_wait_ms ({config['fetch_max_wait_ms']})."

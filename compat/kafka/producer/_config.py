@@ -17,6 +17,7 @@ from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.serializer import Serializer, SerializeWrapper
 
 from compat.kafka._counts import check_counts
+from compat.kafka._kinds import check_kinds
 from compat.kafka._times import check_times
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ def read_config(
 
     Raises:
         ValueError: unknown keys, or an invalid ``api_version``.
-        KafkaConfigurationError: times that are none.
+        KafkaConfigurationError: times that are none. TypeError: another setting of the wrong kind.
         UnrecognizedBrokerVersion: an ``api_version`` older than all that kafka-python knows.
     """
     config = {key: configs.pop(key, default) for key, default in defaults.items()}
@@ -54,6 +55,7 @@ def read_config(
         config["client_id"] = f"kafka-python-producer-{_theirs.PRODUCER_CLIENT_ID_SEQUENCE.increment()}"
     if config["acks"] == "all":
         config["acks"] = -1
+    check_kinds(config)
     config["api_version"] = _read_version(config["api_version"])
     check_times(config)
     check_counts(config)
@@ -63,7 +65,10 @@ def read_config(
 def _read_version(version: Any) -> tuple[int, ...] | None:
     if isinstance(version, str):
         log.warning("api_version is a tuple of numbers or None; %r is a str, which is deprecated", version)
-        version = None if version == "auto" else tuple(map(int, version.split(".")))
+        try:
+            version = None if version == "auto" else tuple(map(int, version.split(".")))
+        except ValueError:
+            raise ValueError(f"api_version is a tuple of numbers or None, not {version!r:.100}") from None
     return None if version is None else BrokerVersionData(version).broker_version
 
 
@@ -90,10 +95,10 @@ def check_compression(config: dict[str, Any]) -> None:
         RuntimeError: its library is not installed.
     """
     codec, version = config["compression_type"], config["api_version"]
-    if version < _CODECS_SINCE.get(codec, ()):
-        raise ValueError(f"{codec} requires brokers of {_CODECS_SINCE[codec]}, not api_version={version}")
-    if codec not in _CODECS:
+    if not isinstance(codec, (str, type(None))) or codec not in _CODECS:
         raise ValueError(f"Not supported codec: {codec}")
+    if codec in _CODECS_SINCE and version < _CODECS_SINCE[codec]:
+        raise ValueError(f"{codec} requires brokers of {_CODECS_SINCE[codec]}, not api_version={version}")
     if not _CODECS[codec]():
         raise RuntimeError(f"Libraries for {codec} compression codec not found")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from numbers import Integral
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +19,7 @@ from kafka.util import ensure_valid_topic_name
 
 from compat.kafka._client import Client, cut_off_in_child
 from compat.kafka._counts import check_counts
+from compat.kafka._kinds import check_kinds
 from compat.kafka._times import check_times, timeout_of
 from compat.kafka.share._member import ShareMember
 from compat.kafka.share._records import take
@@ -101,7 +103,7 @@ class ShareConsumer:
             TypeError: not a list of names. ValueError: an illegal name.
         """
         self._check_open()
-        if isinstance(topics, str):
+        if isinstance(topics, str) or not isinstance(topics, Iterable):
             raise TypeError(f"topics are a list of names, not {topics!r}")
         wanted = tuple(sorted(set(topics)))
         for topic in wanted:
@@ -132,12 +134,19 @@ class ShareConsumer:
         Raises:
             IllegalStateError: the consumer is closed, or in explicit mode a record of the last ``poll`` is
                 not acknowledged.
+            TypeError, ValueError: a time that is none, or ``max_records`` that is no count of 1 or more.
             KafkaError: a refusal of the broker. Exception: raised by a deserializer; the record is released.
         """
         self._check_open()
         bounded_wait(timeout_ms, "timeout_ms", "milliseconds")
         if timeout_ms < 0:
             raise ValueError(f"timeout_ms is 0 or more, not {timeout_ms}")
+        if max_records is not None and (
+            not isinstance(max_records, Integral) or isinstance(max_records, bool)
+        ):
+            raise TypeError(f"max_records is a count or None, not {max_records!r:.100}")
+        if max_records is not None and max_records < 1:
+            raise ValueError(f"max_records is 1 or more, not {max_records}")
         records = self._take(monotonic() + timeout_ms / 1000, max_records)
         for partition, some in records.items():
             self._delivered.setdefault(partition, {}).update(dict.fromkeys(one.offset for one in some))
@@ -270,7 +279,13 @@ class ShareConsumer:
 
     def set_acknowledgement_commit_callback(self, callback: AcknowledgementCallback | None) -> None:
         """Have ``callback({partition: offsets}, error or None)`` called, within ``poll``, ``commit`` and
-        ``close``, for acknowledgements whose outcome is known."""
+        ``close``, for acknowledgements whose outcome is known; None for none.
+
+        Raises:
+            TypeError: it cannot be called.
+        """
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback is a function or None, not {callback!r:.100}")
         self._callback = callback
 
     def _acknowledge_later(self, types: Mapping[TopicPartition, Mapping[int, int]]) -> None:
@@ -366,6 +381,7 @@ def _read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str,
     ):
         if config[key] not in known:
             raise KafkaConfigurationError(f"{key} is {known[0]!r} or {known[1]!r}, not {config[key]!r}")
+    check_kinds(config)
     check_times(config)
     check_counts(config)
     return config

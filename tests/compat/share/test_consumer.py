@@ -313,8 +313,21 @@ def test_configurations_that_cannot_be(scene: Scene) -> None:
     ):
         with pytest.raises(KafkaConfigurationError):
             scene.consumer(**bad)
-    with pytest.raises(TypeError):
-        scene.consumer().subscribe("jobs")
+
+
+def test_arguments_of_another_kind_are_named(scene: Scene) -> None:
+    consumer = scene.consumer()
+    for topics in ("jobs", 5, None):
+        with pytest.raises(TypeError, match=f"topics are a list of names, not {topics!r}"):
+            consumer.subscribe(topics)
+    for most in ("x", 1.5, True):
+        with pytest.raises(TypeError, match=f"max_records is a count or None, not {most!r}"):
+            consumer.poll(0, most)
+    with pytest.raises(ValueError, match="max_records is 1 or more, not 0"):
+        consumer.poll(0, 0)
+    with pytest.raises(TypeError, match="callback is a function or None, not 5"):
+        consumer.set_acknowledgement_commit_callback(5)
+    consumer.set_acknowledgement_commit_callback(None)
 
 
 def test_after_close_nothing_works(scene: Scene) -> None:

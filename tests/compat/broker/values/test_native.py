@@ -138,3 +138,9 @@ class TestTable:
 def test_containers_take_data_alone(put):
     with pytest.raises(TypeError, match="Data is wanted here"):
         put()
+
+
+@pytest.mark.parametrize("container", [Set, Table, Vector])
+def test_containers_are_made_of_elements(container):
+    with pytest.raises(TypeError, match=f"a {container.__name__} is made of its elements, not of int"):
+        container(5)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import time
 
 import pytest
@@ -92,3 +93,12 @@ def test_now_is_the_time_of_day():
     before = time.time_ns()
     there = now().time_since_epoch().count()
     assert before <= there <= time.time_ns()
+
+
+def test_times_that_are_none_are_named():
+    for made in (Timespan, Timestamp):
+        with pytest.raises(ValueError, match="a time is a number of seconds, not nan"):
+            made(math.nan)
+        for endless in (math.inf, -math.inf):
+            with pytest.raises(OverflowError, match=r"a time has 64 bits, too few for -?inf"):
+                made(endless)
