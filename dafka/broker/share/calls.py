@@ -114,6 +114,7 @@ class ShareCalls(ShareInterface):
                 self._groups.changed(heartbeat.group, group)
             if heartbeat.member_epoch >= JOIN_EPOCH:
                 self._targets.renew(group)
+                self._changes.begin(group, lambda: self._groups.get(group.name) is group)
             self._targets.wait(group, heartbeat.member_id)
             answer = group.answer(heartbeat, settings.heartbeat)
             self._groups.changed(heartbeat.group, group)
@@ -403,7 +404,7 @@ class ShareCalls(ShareInterface):
                     return ShareOutcome(None, dict.fromkeys(offsets, UnknownTopicOrPartitionError))
                 self._groups.changed(group, self._create(group))
             self._check_empty(group)
-            with self._groups.nobody_joins(group):
+            with self._groups.nobody_joins(group), self._changes.beginning.held(group):
                 return ShareOutcome(None, self._changes.alter(group, offsets))
         except BrokerResponseError as error:
             return ShareOutcome(type(error), {}, checks.words(error))
@@ -417,7 +418,7 @@ class ShareCalls(ShareInterface):
             self._check_on()
             checks.check_group(group)
             self._check_empty(group)
-            with self._groups.nobody_joins(group):
+            with self._groups.nobody_joins(group), self._changes.beginning.held(group):
                 return ShareOutcome(None, self._changes.delete(group, topics))
         except BrokerResponseError as error:
             return ShareOutcome(type(error), {}, checks.words(error))
@@ -428,7 +429,8 @@ class ShareCalls(ShareInterface):
         """A group was deleted; waits as a green thread."""
         for delivery in self._deliveries.of_group(group):
             self._deliveries.drop_and_wait(delivery)
-        return self._states.delete_group(group) if self._states.has_group(group) else None
+        with self._changes.beginning.held(group):
+            return self._states.delete_group(group) if self._states.has_group(group) else None
 
     def forget(self, topic: Topic) -> None:
         """A topic was deleted; waits as a green thread, and raises the exceptions of the log."""

@@ -28,6 +28,7 @@ from dafka.broker.limits import GROUP_MAX_SIZE
 from dafka.broker.share.assignor import assign
 from dafka.broker.share.kept import SavedGroup, SavedMember
 from dafka.broker.share.limits import ASSIGNED_AT_ONCE
+from dafka.broker.topics.topic import KnownTopic
 
 ASSIGNOR = "simple"
 
@@ -66,6 +67,8 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
     ) -> None:
         super().__init__(now, topics, epoch, name)
         self._left = left
+        self._begun: dict[str, KnownTopic] = {}  # what newly_read() has told, in the epoch _begun_at
+        self._begun_at = -1
 
     @property
     def state_name(self) -> str:
@@ -90,6 +93,8 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
 
     def remove(self, now: float, member: ShareGroupMember) -> None:
         super().remove(now, member)
+        if not self.members:
+            self._begun_at, self._begun = -1, {}  # tools may delete what the group has of topics
         self._left(self, member.member_id)
 
     def receive(self, now: float, beat: ShareHeartbeat, session: float, most: int = GROUP_MAX_SIZE) -> None:
@@ -114,6 +119,14 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
 
     def _weight(self) -> int:
         return len(self.members) + self._subscriptions + sum(one.partitions for one in self._known.values())
+
+    def newly_read(self) -> list[str]:
+        """The topics that members read, and that are new, or have more partitions, since this was asked."""
+        if self._begun_at == self.epoch:
+            return []
+        new = [name for name, one in self._known.items() if self._begun.get(name) != one]
+        self._begun_at, self._begun = self.epoch, dict(self._known)
+        return new
 
     def lacks_target(self, member_id: str) -> bool:
         """Whether this member is new, and no target has been computed since."""

@@ -43,7 +43,7 @@ BATCHES_KNOWN = 10_000
 BATCHES_AT_ONCE = 500
 """Record batches that a member's acquisition goes through in one turn."""
 
-ALTERED_AT_ONCE = 250
+ALTERED_AT_ONCE = 100
 """Share partitions whose offsets tools set that are written in one round."""
 
 OPENED_AT_ONCE = 32

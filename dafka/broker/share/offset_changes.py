@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from uuid import UUID
 
 from gevent.event import AsyncResult
@@ -10,10 +10,12 @@ from kafka.errors import KafkaStorageError, UnknownTopicOrPartitionError
 
 from dafka.broker.interface.broker import Error, TopicPartition
 from dafka.broker.share.delivery import Deliveries
+from dafka.broker.share.group import ShareGroup
 from dafka.broker.share.limits import ALTERED_AT_ONCE
 from dafka.broker.share.partition import SharePartition
 from dafka.broker.share.states import Saved, States, key_of
 from dafka.broker.topics.table import Partition, TopicTable
+from dafka.hub.lines import KeyedFifoLocks
 from dafka.hub.turns import Pace, in_pieces
 from dafka.log import LogError
 
@@ -25,6 +27,8 @@ class OffsetChanges:
         self._topics = topics
         self._states = states
         self._deliveries = deliveries
+        self.beginning = KeyedFifoLocks()
+        """By group: held while it begins to read topics, and by what must not come between."""
 
     def alter(self, group: str, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Error | None]:
         """Set from where a group reads partitions; the error of each."""
@@ -62,15 +66,52 @@ class OffsetChanges:
             parts[name, -1] = failed
         return parts
 
+    def begin(self, group: ShareGroup, is_current: Callable[[], bool]) -> None:
+        """Store that a group reads what its members subscribe to, with a state that says no more than that.
+
+        As in Kafka: tools see such a topic, and can delete what the group has of it, also if nobody has
+        fetched from it. After an error of the disk that begins with the first fetch.
+        """
+        names = group.newly_read()
+        if not names:
+            return
+        with self.beginning.held(group.name):
+            for some in in_pieces(self._partitions(names), ALTERED_AT_ONCE):
+                if not (is_current() and group.occupied):  # it may be deleted next
+                    return
+                begun = [
+                    self._save(group.name, one, [], 0, None)
+                    for one in Pace().over(some, every=1)
+                    if not (one.topic.deleted or self._has(group.name, one))
+                ]
+                for outcome in begun:
+                    Saved.end(outcome)
+
+    def _partitions(self, names: Iterable[str]) -> Iterator[Partition]:
+        pace = Pace()
+        for name in names:
+            topic = self._topics.get(name)
+            if topic is not None:
+                yield from pace.over(list(topic.partitions))
+
+    def _has(self, group: str, partition: Partition) -> bool:
+        if self._deliveries.known(group, partition) is not None:
+            return True
+        return self._states.has(group, partition.topic.topic_id, partition.number)
+
+    def _save(
+        self, group: str, partition: Partition, keys: list[str], epoch: int, machine: SharePartition | None
+    ) -> AsyncResult | None:
+        prefix = key_of(group, partition.topic.topic_id, partition.number)
+        return Saved(self._states.writer, prefix, keys, epoch, lambda: machine).begin(whole=True)
+
     def _begin(self, group: str, partition: Partition, offset: int) -> AsyncResult | None:
         """Have it written, with others in one round, as :meth:`Saved.begin`. Raises the log's errors."""
         self._drop(group, partition)
         state, keys = self._states.load(group, partition)
         machine = SharePartition(min(max(offset, partition.log_start), partition.high_watermark))
         epoch = 0 if state is None else state.state_epoch + 1
-        prefix = key_of(group, partition.topic.topic_id, partition.number)
-        saved = Saved(self._states.writer, prefix, keys, epoch, lambda: machine)
-        return saved.begin(whole=True)
+        return self._save(group, partition, keys, epoch, machine)
 
     def _drop(self, group: str, partition: Partition) -> None:
         delivery = self._deliveries.known(group, partition)

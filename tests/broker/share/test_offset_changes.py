@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from broker.clients import Client, batch
 from broker.share.member import Member, acquired
 from kafka.errors import KafkaStorageError, NonEmptyGroupError, UnknownTopicOrPartitionError
+from timing import until
 
+from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
+from dafka.broker.interface.groups import TopicPartition
 from dafka.broker.interface.topics import TopicSpec
 from dafka.log import LogError
 
@@ -113,3 +117,51 @@ def test_a_topic_with_deleted_share_offsets_is_as_if_nobody_had_read_it(client: 
         ("none", -1): UnknownTopicOrPartitionError,
     }
     assert client.call("share_offsets", "queue").partitions == {}
+
+
+def test_a_group_has_a_state_of_topics_that_nobody_has_fetched_from(tmp_path: Path) -> None:
+    """Until it is deleted, also after a restart; those that join later begin anew."""
+
+    def seen(client: Client) -> dict[TopicPartition, int]:
+        found = client.call("share_offsets", "queue").partitions
+        return {key: one.start for key, one in found.items()}
+
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.call("create_topics", {"jobs": TopicSpec(2), "later": TopicSpec(1)})
+        member = Member(client.call, "queue", "jobs")
+        member.heartbeat()
+        other = Member(client.call, "queue", "later", "none")
+        other.heartbeat()
+        client.call("create_partitions", {"jobs": 3})
+        until(lambda: bool(member.heartbeat()) and len(member.places) == 3)
+        for one in (member, other):
+            one.heartbeat(-1)
+        begun = {("jobs", 0): -1, ("jobs", 1): -1, ("jobs", 2): -1, ("later", 0): -1}
+        assert seen(client) == begun
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        assert seen(client) == begun
+        for error in (None, UnknownTopicOrPartitionError):
+            assert client.call("delete_share_offsets", "queue", ["jobs"]).parts == {("jobs", -1): error}
+        assert seen(client) == {("later", 0): -1}
+        member = Member(client.call, "queue", "jobs")
+        for _ in range(2):
+            member.heartbeat(0)
+            member.heartbeat(-1)
+            assert client.call("delete_share_offsets", "queue", ["jobs"]).parts == {("jobs", -1): None}
+        assert client.call("delete_groups", ["queue"]) == {"queue": None}
+        assert seen(client) == {}
+
+
+def test_fetched_partitions_are_not_begun_again(client: Client) -> None:
+    client.call("create_topics", {"jobs": TopicSpec(1)})
+    client.call("produce", {("jobs", 0): [batch(b"a"), batch(b"b")]})
+    client.call("alter_share_offsets", "queue", {("jobs", 0): 1})
+    for count in (1, 2):
+        member = Member(client.call, "queue", "jobs")
+        member.heartbeat()
+        assert acquired(member.fetch()) == [(1, 1, count)]
+        member.heartbeat(-1)
+        member.fetch(epoch=-1)
+        assert client.call("share_offsets", "queue").partitions["jobs", 0].start == 1
