@@ -78,6 +78,15 @@ TASKS_ASSIGNED_AT_ONCE = 500
 """The same of a group of Kafka Streams: members and tasks, standbys counted. Its assignor looks at more, and
 takes some 5 ms for so many."""
 
+MEMBERS_ASSIGNED_FOR_EACH = 500
+"""Members of a group of the newer protocols for each of whose changes a target is computed. A larger group
+has one for all that changes in a while (PAUSE_OF_A_MEMBER): else N members that join would take N² steps."""
+
+PAUSE_OF_A_MEMBER = 100e-6
+"""Seconds for each member, which pass between two targets of a larger group at least: its assignments take
+a tenth of the processor's time or so. They are 1 s for 10 000 members, which is Kafka's default for groups of
+any size."""
+
 BARE_GROUPS = 10_000
 """Groups that are known only because their offsets were deleted lately."""
 

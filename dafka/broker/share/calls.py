@@ -83,7 +83,7 @@ class ShareCalls(ShareInterface):
         self._check_on = check_on
         self._progress = Progress(topics, epochs, states, settings, deliveries)
         self._sessions = ShareSessions(lambda: settings.sessions)
-        self._targets = Targets(hub, lambda: groups.clock())
+        self._targets = Targets(hub, groups)
         self._waiting: set[ShareFetch] = set()
         self._releasing = Releasing(hub, deliveries)
         self._changes = OffsetChanges(topics, states, deliveries)
@@ -116,7 +116,8 @@ class ShareCalls(ShareInterface):
                 self._targets.renew(group)
                 self._changes.begin(group, lambda: self._groups.get(group.name) is group)
             self._targets.wait(group, heartbeat.member_id)
-            answer = group.answer(heartbeat, settings.heartbeat)
+            interval = group.come_again(self._groups.clock(), heartbeat.member_id, settings.heartbeat)
+            answer = group.answer(heartbeat, interval)
             self._groups.changed(heartbeat.group, group)
             self._groups.saved(heartbeat.group)
             return answer

@@ -128,10 +128,6 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
         self._begun_at, self._begun = self.epoch, dict(self._known)
         return new
 
-    def lacks_target(self, member_id: str) -> bool:
-        """Whether this member is new, and no target has been computed since."""
-        return self.needs_target and member_id in self.members and member_id not in self.target
-
     def answer(self, beat: ShareHeartbeat, interval: float) -> ShareHeartbeatAnswer:
         """The answer to a heartbeat that was received. Raises UnknownMemberIdError if the member is gone."""
         if beat.member_epoch == LEAVE_EPOCH:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kafka.errors import CoordinatorNotAvailableError
 
 from dafka.broker.groups.modern import targets
+from dafka.broker.groups.registry import AnyGroup, Groups
 from dafka.broker.share.assignor import assign
 from dafka.broker.share.group import ShareGroup
 from dafka.hub.hub import Hub
@@ -15,9 +14,15 @@ from dafka.hub.hub import Hub
 class Targets:
     """The targets of one broker's share groups. Hub side."""
 
-    def __init__(self, hub: Hub, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._targets = targets.Targets[ShareGroup](hub, self._is_due, self._compute)
+    def __init__(self, hub: Hub, groups: Groups) -> None:
+        self._groups = groups
+        self._targets = targets.Targets[ShareGroup](hub, self._is_due, self._compute, groups.changed)
+        groups.watchers.append(self._changed)
+
+    def _changed(self, name: str, group: AnyGroup) -> None:
+        # Others have their next target with the next heartbeat; one that was put off is begun when it is due.
+        if isinstance(group, ShareGroup) and group.needs_target and group.pause > 0:
+            self.renew(group)
 
     def renew(self, group: ShareGroup) -> None:
         """Have the target of a group computed if it is an older group's, and that is not under way."""
@@ -28,16 +33,17 @@ class Targets:
 
         Raises CoordinatorNotAvailableError if it cannot be computed.
         """
-        while group.lacks_target(member_id) and group.is_target_due(self._clock()):
+        while group.lacks_target(member_id) and group.is_target_due(self._groups.clock()):
             self.renew(group)
             self._targets.wait(group)
-            if not self._targets.is_running(group) and group.lacks_target(member_id):
+            is_over = not self._targets.is_running(group)
+            if is_over and group.lacks_target(member_id) and group.is_target_due(self._groups.clock()):
                 raise CoordinatorNotAvailableError("The assignment of the group could not be computed.")
 
     def _is_due(self, name: str, group: ShareGroup) -> bool:
-        return group.is_target_due(self._clock())
+        return group.is_target_due(self._groups.clock())
 
     def _compute(self, group: ShareGroup) -> None:
         draft = group.draft()
         target = targets.ASIDE.run(draft.target, assign)
-        group.install(draft.epoch, target, self._clock())
+        group.install(draft.epoch, target, self._groups.clock())

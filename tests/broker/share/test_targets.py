@@ -9,9 +9,12 @@ import pytest
 from broker.clients import Client
 from broker.share.member import Member
 from kafka.errors import CoordinatorNotAvailableError
+from timing import until
 
 from dafka import Broker
+from dafka.broker.groups.modern import due
 from dafka.broker.interface.broker import TopicSpec
+from dafka.broker.interface.share import ShareGroupDescription
 from dafka.broker.share import assignor, group, targets
 
 
@@ -80,7 +83,8 @@ def test_an_assignment_that_fails_is_an_error_and_the_next_attempt_succeeds(clie
     assert member.heartbeat().error is None and len(member.places) == 4
 
 
-def test_a_thousand_members_join_and_few_targets_are_computed(client, monkeypatch):
+def counted(monkeypatch) -> list[int]:
+    """How many members there are in each target that is computed from now on."""
     sizes: list[int] = []
 
     def assign(spec):
@@ -89,6 +93,11 @@ def test_a_thousand_members_join_and_few_targets_are_computed(client, monkeypatc
 
     monkeypatch.setattr(targets, "assign", assign)
     monkeypatch.setattr(group, "assign", assign)
+    return sizes
+
+
+def test_a_thousand_members_join_and_few_targets_are_computed(client, monkeypatch):
+    sizes = counted(monkeypatch)
     members = [Member(client.call, "queue", "jobs") for _ in range(1000)]
 
     def join(some: list[Member]) -> None:
@@ -100,5 +109,34 @@ def test_a_thousand_members_join_and_few_targets_are_computed(client, monkeypatc
         thread.start()
     for thread in joining:
         thread.join(60)
-    assert all(one.places for one in members)
+    for one in members:
+        until(lambda one=one: one.heartbeat().error is None and one.places)
     assert len(sizes) < 750
+
+
+def test_members_of_a_large_group_that_join_one_after_the_other_share_few_targets(client, monkeypatch):
+    monkeypatch.setattr(due, "MEMBERS_ASSIGNED_FOR_EACH", 20)
+    monkeypatch.setattr(due, "PAUSE_OF_A_MEMBER", 60.0)
+    sizes = counted(monkeypatch)
+    members = [Member(client.call, "queue", "jobs") for _ in range(200)]
+    answers = [one.heartbeat() for one in members]
+    assert all(one.error is None and one.member_epoch > 0 for one in answers)
+    assert all(one.places for one in members[:20])
+    assert all(one.places == [] for one in members[21:]) and answers[-1].assignment == {}
+    assert sizes == list(range(1, len(sizes) + 1)) and len(sizes) <= 21
+
+
+def test_members_whose_target_was_put_off_have_it_without_anybody_coming(client, monkeypatch):
+    monkeypatch.setattr(due, "MEMBERS_ASSIGNED_FOR_EACH", 2)
+    monkeypatch.setattr(due, "PAUSE_OF_A_MEMBER", 0.1)
+    sizes = counted(monkeypatch)
+    members = [Member(client.call, "queue", "jobs") for _ in range(6)]
+    answers = [one.heartbeat() for one in members]
+    assert all(one.interval < 2.0 for one in answers if not one.assignment)
+
+    def described() -> ShareGroupDescription:
+        return client.call("describe_share_groups", ["queue"])["queue"]
+
+    until(lambda: described().assignment_epoch == described().epoch, described)
+    assert sizes[-1] == 6
+    assert all(one.heartbeat().error is None and one.places for one in members)

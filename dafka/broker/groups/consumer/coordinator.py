@@ -83,7 +83,7 @@ class ConsumerGroups(ConsumerGroupInterface):
         self._setting = setting
         self._check_on = check_on
         self._policy = policy
-        self._targets = Targets[ConsumerGroup](hub, self._is_due, self._assign)
+        self._targets = Targets[ConsumerGroup](hub, self._is_due, self._assign, groups.changed)
         groups.watchers.append(self._changed)  # classic members and timeouts change groups, too
         groups.revive(
             GroupType.CONSUMER,
@@ -129,6 +129,7 @@ class ConsumerGroups(ConsumerGroupInterface):
             dismiss(before, self._groups.deliver)
         self._groups.changed(name, group)
         interval = min(self._seconds(name, "consumer.heartbeat.interval.ms"), session / 2)
+        interval = group.come_again(now, answer.member_id, interval)
         if request.member_epoch >= JOIN_EPOCH and self._looks_for_topics(name, group, request):
             interval = min(interval, max(SOONEST, len(group.members) / AGAIN_A_SECOND))
         self._groups.saved(name)

@@ -324,6 +324,11 @@ class ConsumerGroup(SubscribedGroup):
         """The function that computes the target."""
         return ASSIGNORS[self.assignor_name]
 
+    @property
+    def pause(self) -> float:
+        """None with classic members, who would join again and again until there is a target."""
+        return 0.0 if self._classic else super().pause
+
     def assign_if_small(self, now: float) -> None:
         """Compute the target, if it is due and few members and partitions are concerned."""
         if self.is_target_due(now) and not self.is_large:
@@ -332,10 +337,8 @@ class ConsumerGroup(SubscribedGroup):
     @property
     def is_large(self) -> bool:
         """Whether its target takes long to compute."""
-        count = len(self.members) + self._subscriptions
-        if count > ASSIGNED_AT_ONCE:
-            return True
-        return count + sum(topic.partitions for topic in self._known.values()) > ASSIGNED_AT_ONCE
+        left = ASSIGNED_AT_ONCE - len(self.members) - self._subscriptions
+        return left < 0 or left < sum(topic.partitions for topic in self._known.values())
 
     def is_reconciled(self, member: Member) -> bool:
         """Whether the member has arrived at the target."""

@@ -13,6 +13,8 @@ epoch as its *member epoch* when it has arrived; nobody waits for anybody else o
                         ^                               │                                      │
                         └───────────── the epoch is raised ────────────────────────────────────┘
 
+When there is another target: :mod:`dafka.broker.groups.modern.due`.
+
 A heartbeat with another epoch than the member's is refused, and the member has to join again without any
 partition. The one before is taken from a member whose last answer may have been lost.
 
@@ -40,6 +42,7 @@ from kafka.errors import (
 )
 
 from dafka.broker.groups.kept_rows import Saved
+from dafka.broker.groups.modern.due import Due
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.groups.times import Kept
 from dafka.broker.interface.groups import Error, GroupType, TopicPartition
@@ -92,7 +95,7 @@ M = TypeVar("M", bound=ModernMember)
 S = TypeVar("S")  # the target of a member
 
 
-class ModernGroup(ABC, Generic[M, S]):
+class ModernGroup(Due, ABC, Generic[M, S]):
     """A group; ``wake_at`` is the latest time for the next :meth:`tick`.
 
     ``epoch`` is where it begins: 0, or behind the epochs that a group of that id had before a restart.
@@ -103,10 +106,9 @@ class ModernGroup(ABC, Generic[M, S]):
 
     def __init__(self, now: float, topics: Topics, epoch: int = 0, name: str = "") -> None:
         self.name = name
-        self.epoch = self.assignment_epoch = epoch
+        super().__init__(epoch)
         self.members: dict[str, M] = {}
         self.target: dict[str, S] = {}  # of each member, by member id
-        self.wake_at = inf
         self._topics = topics
         self._readers: dict[str, int] = {}  # members by the name of a topic that they subscribe to
         # Subscriptions of members: equal ones are one object, so that they are compared quickly.
@@ -117,9 +119,6 @@ class ModernGroup(ABC, Generic[M, S]):
         self._gone = self._deleted = False
         self._forget_at = inf
         self._unsaved: set[str] = set()
-        self.interval = 0.0
-        """Seconds that pass between two targets at least; what changes meanwhile has one target."""
-        self._assigned_at = -inf
         self._emptied(now)
 
     # -- as one of all groups: see dafka.broker.groups.registry ---------------------------------------
@@ -293,6 +292,7 @@ class ModernGroup(ABC, Generic[M, S]):
         """Something has come from the member: it lives for a session timeout longer."""
         member.expires = now + session
         self.wake_at = min(self.wake_at, member.expires)
+        self._wake_for_target(now)
         self.mark(member)
 
     def add(self, member: M) -> None:
@@ -309,6 +309,7 @@ class ModernGroup(ABC, Generic[M, S]):
         self.raise_epoch()
         if not self.members:
             self._emptied(now)
+        self._wake_for_target(now)
 
     def tick(self, now: float) -> None:
         """Remove the members whose time has come; of very many, some."""
@@ -321,6 +322,7 @@ class ModernGroup(ABC, Generic[M, S]):
         self._gone = not self.members and self._forget_at <= now
         deadlines = min((one.deadline for one in self.members.values()), default=inf)
         self.wake_at = min(deadlines, inf if self._gone else self._forget_at)
+        self._wake_for_target(now)
 
     def _emptied(self, now: float) -> None:
         self._forget_at = now + EMPTY_SECONDS
@@ -400,20 +402,6 @@ class ModernGroup(ABC, Generic[M, S]):
         """The group has changed, so that it needs a new target."""
         self.epoch += 1
 
-    @property
-    def needs_target(self) -> bool:
-        """Whether the target was computed for an older epoch."""
-        return self.epoch > self.assignment_epoch and bool(self.members)
-
-    @property
-    def assign_at(self) -> float:
-        """Before this time there is no further target."""
-        return self._assigned_at + self.interval
-
-    def is_target_due(self, now: float) -> bool:
-        """Whether another target is to be computed now."""
-        return self.needs_target and now >= self.assign_at
-
     def install(self, epoch: int, target: Mapping[str, S], now: float = -inf) -> None:
         """Take over a target that was computed for the group of ``epoch``.
 
@@ -423,6 +411,7 @@ class ModernGroup(ABC, Generic[M, S]):
         if epoch > self.assignment_epoch:
             before = self.target
             self.assignment_epoch, self._assigned_at = epoch, now
+            self._wake_for_target(now)
             self.target = {name: share for name, share in target.items() if name in self.members}
             self._unsaved.update(
                 name for name in self.members if before.get(name) is not self.target.get(name)

@@ -26,11 +26,18 @@ class Targets(Generic[G]):
     """Has the targets of groups of one type computed when they are due. Hub side.
 
     ``is_due(name, group)``: whether the group needs another target now. ``compute(group)`` computes one, in
-    ``ASIDE``, and installs it; it waits as a green thread.
+    ``ASIDE``, and installs it; it waits as a green thread. ``changed(name, group)`` is called after that.
     """
 
-    def __init__(self, hub: Hub, is_due: Callable[[str, G], bool], compute: Callable[[G], object]) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        is_due: Callable[[str, G], bool],
+        compute: Callable[[G], object],
+        changed: Callable[[str, G], object],
+    ) -> None:
         self._hub = hub
+        self._changed = changed
         self._is_due = is_due
         self._compute = compute
         self._running: dict[G, Changes] = {}
@@ -54,6 +61,7 @@ class Targets(Generic[G]):
         try:
             while self._is_due(name, group):
                 self._compute(group)
+                self._changed(name, group)
                 changes.tell()
         except Exception:
             log.exception("the assignment of group %r failed unexpectedly", name)

@@ -76,7 +76,7 @@ class StreamsGroups(StreamsGroupInterface):
         self._setting = setting
         self._check_on = check_on
         self._create_topics = create_topics
-        self._targets = Targets[StreamsGroup](hub, self._is_due, self._assign)
+        self._targets = Targets[StreamsGroup](hub, self._is_due, self._assign, groups.changed)
         self._kept = kept
         groups.watchers += (self._changed, self._keep)
         groups.revive(GroupType.STREAMS, self._revived, FORMAT, self._restoring)

@@ -348,7 +348,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         if member.assigned != before and member.endpoint is not None:
             self.endpoint_epoch += 1
         statuses = tuple(self._statuses(now, member))
-        interval = settings.heartbeat
+        interval = self.come_again(now, member.member_id, settings.heartbeat)
         if self.needs_target and now < self.assign_at:
             interval = min(interval, max(self.assign_at - now, 0.001))
         return Answer(member.member_id, member.epoch, member.assigned if told else None, statuses, interval)

@@ -17,11 +17,19 @@ from dafka.broker.groups.consumer.expressions import Expressions
 from dafka.broker.groups.consumer.group import ConsumerGroup
 from dafka.broker.groups.consumer.member import Member
 from dafka.broker.groups.consumer.owned import Owned
+from dafka.broker.groups.modern import due
 from dafka.broker.groups.modern.assignment import NOTHING
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_nobody_owns_a_partition_twice_and_everything_is_owned_when_it_is_quiet(seed):
+    World(seed).run(250)
+
+
+@pytest.mark.parametrize("seed", range(1000, 1015))
+def test_groups_whose_targets_are_put_off_hold_the_same(seed, monkeypatch):
+    monkeypatch.setattr(due, "MEMBERS_ASSIGNED_FOR_EACH", 1)
+    monkeypatch.setattr(due, "PAUSE_OF_A_MEMBER", 0.5)
     World(seed).run(250)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ class Many:
     def __init__(self, due: int) -> None:
         self.due = due
         self.began = 0
+        self.told_at: list[int] = []
         self.computed_by_the_hub: list[bool] = []
 
 
@@ -26,9 +28,16 @@ def compute(group: Any) -> None:
     group.due -= 1
 
 
+def made(compute: Callable[[Any], None]) -> Targets[Any]:
+    def changed(name: str, group: Many) -> None:
+        group.told_at.append(group.due)
+
+    return Targets(get_hub(), lambda name, group: group.due > 0, compute, changed)
+
+
 @pytest.fixture
 def targets() -> Targets[Any]:
-    return Targets(get_hub(), lambda name, group: group.due > 0, compute)
+    return made(compute)
 
 
 def renew(targets: Targets[Any], group: Many, times: int = 1) -> None:
@@ -44,6 +53,7 @@ def test_a_target_is_computed_outside_of_the_hub_and_again_while_one_is_due(targ
     renew(targets, group)
     finish(targets, group)
     assert group.computed_by_the_hub == [False] * 3
+    assert group.told_at == [2, 1, 0]  # each target is told, so that it is kept and the next one has its time
 
 
 def test_a_group_has_one_computation_at_a_time(targets):
@@ -80,7 +90,7 @@ def test_a_computation_that_fails_is_logged_and_may_begin_again(caplog):
             raise ZeroDivisionError
         compute(group)
 
-    targets: Targets[Any] = Targets(get_hub(), lambda name, group: group.due > 0, fail_once)
+    targets = made(fail_once)
     group = Many(1)
     renew(targets, group)
     finish(targets, group)

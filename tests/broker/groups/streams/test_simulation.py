@@ -12,6 +12,7 @@ import pytest
 from broker.groups.modern.world import BrokenError
 from broker.groups.streams.streams_histories import World
 
+from dafka.broker.groups.modern import due
 from dafka.broker.groups.streams import group as group_module
 from dafka.broker.groups.streams.group import StreamsGroup
 from dafka.broker.groups.streams.member import Member
@@ -21,6 +22,13 @@ from dafka.broker.groups.streams.tasks import NOTHING
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_task_is_run_twice_and_every_task_is_run_when_it_is_quiet(seed):
+    World(seed).run(200)
+
+
+@pytest.mark.parametrize("seed", range(1000, 1015))
+def test_groups_whose_targets_are_put_off_hold_the_same(seed, monkeypatch):
+    monkeypatch.setattr(due, "MEMBERS_ASSIGNED_FOR_EACH", 1)
+    monkeypatch.setattr(due, "PAUSE_OF_A_MEMBER", 0.5)
     World(seed).run(200)
 
 
