@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 
 import pytest
 from hypothesis import given, settings
@@ -78,6 +80,38 @@ def test_an_error_has_libbroker_s_name_and_its_place(read, text, name, line, col
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "1" * 100_000])
 def test_text_without_a_value_is_refused(read, text):
     assert outcome(read, text) == ("invalid",)
+
+
+@pytest.mark.parametrize("read", [parsed, parsed_leniently])
+def test_a_finalizer_finds_room_while_a_deep_text_is_refused(read):
+    called, thresholds = [], gc.get_threshold()
+    objects = range(500, 1000)  # until the collection, on the way down
+    try:
+        for count in objects:
+            gc.collect()
+            circle = _Circle()
+            weakref.finalize(circle, called.append, count)
+            del circle
+            gc.set_threshold(count)
+            with pytest.raises(InvalidForm, match="too deep"):
+                read('{"a":' * 100_000)
+            gc.set_threshold(*thresholds)
+    finally:
+        gc.set_threshold(*thresholds)
+    gc.collect()
+    assert called == [*objects]
+
+
+class _Circle:
+    """An object that only a collection of garbage frees."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_brackets_in_strings_and_side_by_side_are_no_depth():
+    text = '[[],[],["' + "[{" * 1000 + '\\"' + "[" * 1000 + '"]' + ",[]" * 1000 + "]"
+    assert parsed(text) == json.loads(text)
 
 
 def test_libbroker_s_slips_are_read():

@@ -25,10 +25,12 @@ _WORDS = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
 
 # Forms of libbroker that are not JSON: bare inf and nan, raw control characters, \v.
 _BARE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\b(?:inf|nan)\b', re.DOTALL)
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{}\]]', re.DOTALL)  # strings, and brackets outside
 
 
 def parsed(text: str) -> Any:
     """The value of a text, in one step. Raises MalformedJson, InvalidForm."""
+    _check_depth(text)
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
@@ -60,6 +62,7 @@ def parsed_slowly(text: str) -> Any:
 
 def parsed_leniently(text: str) -> Any:
     """The same of what a server of libbroker has written, which is not always JSON."""
+    _check_depth(text)
     try:
         return json.loads(text, strict=False)
     except json.JSONDecodeError as error:
@@ -71,6 +74,25 @@ def parsed_leniently(text: str) -> Any:
         raise InvalidForm("JSON that is nested too deep") from error
     except ValueError as error:
         raise InvalidForm(str(error)) from error
+
+
+def _check_depth(text: str) -> None:
+    """Raise InvalidForm for a text that no form is nested as deep as.
+
+    The standard library's reader would go down to the interpreter's limit. Where a collection of garbage
+    falls in there, finalizers of other objects fail, as there is no room left to call them.
+    """
+    if text.count("[") + text.count("{") <= _DEEPEST:
+        return
+    depth = 0
+    for match in _BRACKETS.finditer(text):
+        bracket = match[0]
+        if bracket in "[{":
+            depth += 1
+            if depth > _DEEPEST:
+                raise InvalidForm("JSON that is nested too deep")
+        elif bracket in "]}":
+            depth -= 1
 
 
 class _Constant(Exception):
