@@ -109,26 +109,8 @@ def decode_messages(buffer: bytes, position: int = 0) -> tuple[list[list[bytes]]
     frame has, if no whole message stands before them.
     """
     messages: list[list[bytes]] = []
-    retry = _STRETCH
-    while True:
-        values, position = _decode_stretch(buffer, position)
-        messages += [[value] for value in values]
-        before = len(messages)
-        frames: list[bytes] = []
-        try:
-            for end in _ends(buffer, position, frames):
-                messages.append(frames.copy())
-                frames.clear()
-                position = end
-                if len(messages) - before == retry:
-                    break
-            else:
-                return messages, position
-        except RawError:
-            if not messages:
-                raise
-            return messages, position
-        retry *= _RETRY_GROWTH
+    _, position = _scan(buffer, position, messages)
+    return messages, position
 
 
 def count_messages(buffer: bytes, position: int = 0) -> tuple[int, int]:
@@ -136,25 +118,36 @@ def count_messages(buffer: bytes, position: int = 0) -> tuple[int, int]:
 
     As :func:`decode_messages`, also in what it raises, but nothing is copied.
     """
-    messages = 0
+    return _scan(buffer, position, None)
+
+
+def _scan(buffer: bytes, position: int, messages: list[list[bytes]] | None) -> tuple[int, int]:
+    """Count the whole messages, and append their frames to ``messages``."""
+    count = 0
     retry = _STRETCH
+    frames: list[bytes] = []
     while True:
-        count, head, length = _stretch(buffer, position)
-        messages += count
-        position += count * (head + length)
-        before = messages
+        alike, head, length = _stretch(buffer, position)
+        if messages is not None:
+            messages += [[value] for value in _payloads(buffer, position, alike, head, length)]
+        count += alike
+        position += alike * (head + length)
+        before = count
         try:
-            for end in _ends(buffer, position):
-                messages += 1
+            for end in _ends(buffer, position, None if messages is None else frames):
+                if messages is not None:
+                    messages.append(frames.copy())
+                    frames.clear()
+                count += 1
                 position = end
-                if messages - before == retry:
+                if count - before == retry:
                     break
             else:
-                return messages, position
+                return count, position
         except RawError:
-            if not messages:
+            if not count:
                 raise
-            return messages, position
+            return count, position
         retry *= _RETRY_GROWTH
 
 
@@ -194,15 +187,14 @@ def _ends(buffer: bytes, position: int, frames: list[bytes] | None = None) -> It
             yield start
 
 
-def _decode_stretch(buffer: bytes, position: int) -> tuple[list[bytes], int]:
-    """The payloads of as many messages of one frame as have the same head, and the position behind them."""
-    count, head, length = _stretch(buffer, position)
+def _payloads(buffer: bytes, position: int, count: int, head: int, length: int) -> list[bytes]:
+    """The payloads of so many messages of one frame, whose heads and payloads have these sizes."""
     size = head + length
     values: list[bytes] = []
     form = f"{head}x{length}s"
     for first in range(0, count, _BLOCK):
         values += unpack_from(form * min(_BLOCK, count - first), buffer, position + first * size)
-    return values, position + count * size
+    return values
 
 
 def _stretch(buffer: bytes, position: int) -> tuple[int, int, int]:
