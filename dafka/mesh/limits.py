@@ -89,6 +89,8 @@ LOCAL_BYTES = 64 * 1024 * 1024
 DELIVERED_AT_ONCE = 32
 """Runs of records and commands of one peer that are handled before a look at the clock. Those of as many
 partitions take some 20 microseconds each."""
+TOLD_AT_ONCE = 100
+"""Subscriptions of others that a node is told of when it joins; of further ones little by little."""
 TICKED_AT_ONCE = 100
 """Nodes ticked before other green threads have their turn."""
 LISTENED_TOPICS = 1000

@@ -57,6 +57,8 @@ HANDLED_MESSAGES = 1000
 """Messages handed over at once."""
 HANDLED_LEAST_MESSAGES = 100
 """The same while more than half of RECEIVED_OCTETS is held."""
+HANDLED_EVENTS = 32
+"""Subscriptions handled before a look at the clock: a node may answer each."""
 MESSAGE_OVERHEAD_OCTETS = 128
 """Memory of a message that was handed over, besides its octets."""
 

@@ -284,6 +284,8 @@ class Peer:
                 continue
             if not place:
                 self._shared.budget.charge(self, self._in_hand)
+            elif not place % limits.HANDLED_EVENTS:
+                self._share_turn()
             self._handle(event)
         return bool(events)
 

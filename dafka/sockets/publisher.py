@@ -141,11 +141,9 @@ class _Pattern:
             self._watcher.cancelled(prefix)
 
     def left(self, peer: Peer) -> None:
-        left = self._subscriptions.forget(peer)
-        if self._watcher is not None:
-            for prefix in Pace().over(left):
-                if not self._subscriptions.has(prefix):
-                    self._watcher.cancelled(prefix)
+        for prefix in Pace().over(self._subscriptions.forget(peer)):
+            if self._watcher is not None and not self._subscriptions.has(prefix):
+                self._watcher.cancelled(prefix)
 
 
 def _first(message: Message) -> bytes:

@@ -9,7 +9,7 @@ Subscriptions add up (23/ZMTP): a prefix subscribed to twice is to be cancelled 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 from dafka.zmtp import limits
@@ -40,6 +40,7 @@ class Subscriptions(Generic[Peer]):
         self._counts: dict[Peer, Counter[bytes]] = {}
         self._octets: Counter[Peer] = Counter()
         self._lengths: Counter[int] = Counter()  # of distinct prefixes
+        self._leaving: set[Peer] = set()  # that have left, and of which not every prefix is dropped yet
 
     def __len__(self) -> int:
         """How many there are, the same prefix of a peer counted once."""
@@ -75,15 +76,24 @@ class Subscriptions(Generic[Peer]):
         self._drop(peer, prefix)
         return prefix not in self._peers
 
-    def forget(self, peer: Peer) -> list[bytes]:
-        """A peer has left. Returns the prefixes to which nobody is subscribed any more."""
-        left = []
-        for prefix in self._counts.pop(peer, ()):
+    def forget(self, peer: Peer) -> Iterator[bytes]:
+        """A peer has left, and is among the receivers of nothing from now on.
+
+        Returns its prefixes. Each is dropped when it is taken, so that others may go on between two of them:
+        there may be very many.
+        """
+        own = self._counts.pop(peer, None)
+        if own:
+            self._leaving.add(peer)
+        return self._drop_each(peer, own or {})
+
+    def _drop_each(self, peer: Peer, own: dict[bytes, int]) -> Iterator[bytes]:
+        while own:  # what is taken out is freed now, and not all at once in the end
+            prefix, _ = own.popitem()
             self._drop(peer, prefix)
-            if prefix not in self._peers:
-                left.append(prefix)
+            yield prefix
+        self._leaving.discard(peer)
         self._octets.pop(peer, None)
-        return left
 
     def has(self, prefix: bytes) -> bool:
         """Whether anybody is subscribed to exactly this prefix."""
@@ -98,6 +108,8 @@ class Subscriptions(Generic[Peer]):
                 peers = self._peers.get(frame[:length])
                 if peers:
                     found.update(peers)
+        if self._leaving:
+            return [peer for peer in found if peer not in self._leaving]
         return list(found)
 
     def _check(self, peer: Peer, prefix: bytes, count: int) -> None:

@@ -18,6 +18,7 @@ from zmtp.vectors import GREETING_31, command, frame, message, ready
 from dafka.hub.hub import get_hub
 from dafka.sockets.peer import Peer
 from dafka.zmtp import limits as zmtp_limits
+from dafka.zmtp.subscriptions import Most
 
 TURN = 0.020
 
@@ -230,5 +231,44 @@ def test_subscriptions_come_and_go():
                 in_hub(served.send, [b"%d" % number])
                 sub.recv()
             socket.close()
-            until(lambda: served.metrics()["subscriptions"] == 1)
+            until(lambda: served.metrics()["connections"] == 1)
+        assert served.metrics()["subscriptions"] == 1
         assert not served.discarded
+
+
+@each_time
+def test_subscriptions_that_take_a_while_each():
+    class Answering:
+        def allows(self, peer: Peer, prefix: bytes) -> bool:
+            return True
+
+        def subscribed(self, peer: Peer, prefix: bytes) -> None:
+            _compute(0.0002)
+
+        def cancelled(self, prefix: bytes) -> None:
+            pass
+
+    some = b"".join(command(b"\x09SUBSCRIBE" + b"%d" % number) for number in range(2000))
+    with publisher(watcher=Answering()) as served, plain(served.endpoint) as socket, short_turns():
+        socket.sendall(GREETING_31 + ready(b"SUB") + some)
+        until(lambda: served.metrics()["subscriptions"] == 2000)
+
+
+def _compute(seconds: float) -> None:
+    ends = time.thread_time() + seconds
+    while time.thread_time() < ends:
+        pass
+
+
+@each_time
+def test_a_subscriber_of_very_much_leaves():
+    count = 100_000  # nodes of the mesh may have more than twice as many
+    some = b"".join(command(b"\x09SUBSCRIBE" + b"%032d" % number) for number in range(count))
+    most = Most(prefixes=count, octets=1 << 30, all_octets=1 << 30)
+    with publisher(most=most) as served, plain(served.endpoint) as socket:
+        socket.sendall(GREETING_31 + ready(b"SUB") + some)
+        until(lambda: served.metrics()["subscriptions"] == count)
+        with short_turns():
+            socket.close()
+            until(lambda: served.metrics()["connections"] == 0)
+        assert served.metrics()["subscriptions"] == 0

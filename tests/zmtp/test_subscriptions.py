@@ -59,7 +59,7 @@ def test_against_a_plain_list():
             if (peer, prefix) in plain:
                 plain.remove((peer, prefix))
         elif dice.random() < 0.05:
-            subscriptions.forget(peer)
+            list(subscriptions.forget(peer))
             plain = [one for one in plain if one[0] != peer]
         frame = bytes(dice.randrange(3) for _ in range(dice.randrange(4)))
         expected = {peer for peer, prefix in plain if frame.startswith(prefix)}
@@ -68,9 +68,32 @@ def test_against_a_plain_list():
         assert len(found) == len(expected)
         assert len(subscriptions) == len(set(plain))
     for peer in range(5):
-        subscriptions.forget(peer)
+        list(subscriptions.forget(peer))
     assert subscriptions.octets == 0
     assert not subscriptions._lengths
+
+
+def test_a_peer_that_leaves_gets_nothing_while_its_prefixes_are_dropped():
+    subscriptions: Subscriptions[str] = Subscriptions()
+    for peer in ("leaves", "stays"):
+        for prefix in (b"", b"A", b"AB"):
+            subscriptions.add(peer, prefix)
+    subscriptions.add("leaves", b"ABC")
+    dropped = subscriptions.forget("leaves")
+    left = 4
+    while True:
+        assert subscriptions.matching(b"ABC") == ["stays"]
+        assert len(subscriptions) == 3
+        if next(dropped, None) is None:
+            break
+        left -= 1
+        assert subscriptions.octets == (3 + left) * limits.SUBSCRIPTION_OCTETS + 3 + sum(
+            len(prefix) for prefix in (b"", b"A", b"AB", b"ABC")[:left]
+        )
+    assert left == 0
+    assert subscriptions.has(b"AB") and not subscriptions.has(b"ABC")
+    assert not subscriptions._leaving
+    assert not list(subscriptions.forget("stranger"))
 
 
 @pytest.mark.parametrize(
