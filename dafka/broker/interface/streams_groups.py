@@ -121,9 +121,9 @@ class StreamsHeartbeat(NamedTuple):
     ``member_epoch``: 0 to join, -1 to leave. ``endpoint_epoch``: of the endpoints that the member knows.
     ``rebalance_timeout``: how long the member may take to give tasks up. ``topology``: only when joining.
     ``active``, ``standby`` and ``warmup``: the tasks that the member has; it has given up all others.
-    ``process_id``: the same for members that share state on disk. ``reports_offsets``: whether the request
-    has offsets of tasks, which Apache Kafka 4.3 does not take either. ``may_create``: of these topics, which
-    the member may have made for it (None: all).
+    ``process_id``: the same for members that share state on disk. ``offsets``: the name of what the request
+    says about offsets of tasks, which Apache Kafka 4.3 does not take either. ``may_create``: of these topics,
+    which the member may have made for it (None: all).
     """
 
     member_id: str
@@ -139,7 +139,7 @@ class StreamsHeartbeat(NamedTuple):
     process_id: str | None = None
     endpoint: Endpoint | None = None
     tags: Mapping[str, str] | None = None
-    reports_offsets: bool = False
+    offsets: str | None = None
     shutdown: bool = False
     client_id: str = ""
     client_host: str = ""

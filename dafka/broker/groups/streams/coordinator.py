@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from kafka.errors import (
     BrokerResponseError,
     CoordinatorLoadInProgressError,
+    GroupIdNotFoundError,
+    InvalidReplicationFactorError,
     TopicAlreadyExistsError,
 )
 
@@ -47,6 +49,9 @@ log = logging.getLogger(__name__)
 
 FIRST_EPOCH = 1
 """The epoch of a new group, whose first member raises it, as in Apache Kafka."""
+
+ANY_REPLICAS = (0, -1, 1)
+"""How many replicas an internal topic may want: those that there are, by three names."""
 
 CreateTopics = Callable[[Mapping[str, TopicSpec]], dict[str, Outcome]]
 
@@ -113,7 +118,7 @@ class StreamsGroups(StreamsGroupInterface):
     def _heartbeat(self, name: str, request: StreamsHeartbeat) -> StreamsHeartbeatAnswer:
         if name in self._groups.deleting:
             raise CoordinatorLoadInProgressError(f"Group {name} is being deleted.")
-        group, settings = self._group(name, request.member_epoch == JOIN_EPOCH), self._settings(name)
+        group, settings = self._group(name, request.member_epoch), self._settings(name)
         group.receive(self._groups.clock(), request, settings, self._most)
         self._groups.put(name, group)
         try:
@@ -131,7 +136,7 @@ class StreamsGroups(StreamsGroupInterface):
             Status(one.code, one.detail + trouble) if one.code == StatusCode.MISSING_INTERNAL_TOPICS else one
             for one in answer.statuses
         ]
-        epoch = group.endpoint_epoch
+        epoch = group.endpoint_epoch if request.member_epoch >= JOIN_EPOCH else 0
         endpoints = None
         if request.member_epoch >= JOIN_EPOCH and epoch != request.endpoint_epoch:
             endpoints = list(Pace().over(group.endpoints(), every=1))
@@ -147,11 +152,14 @@ class StreamsGroups(StreamsGroupInterface):
             endpoints,
         )
 
-    def _group(self, name: str, may_begin: bool) -> StreamsGroup:
+    def _group(self, name: str, member_epoch: int) -> StreamsGroup:
         found = self._groups.get(name)
-        if may_begin and (found is None or (found.type is GroupType.CLASSIC and not found.occupied)):
-            self._groups.check_room()
-            return StreamsGroup(self._groups.clock(), self._topics, FIRST_EPOCH, name)
+        if member_epoch == JOIN_EPOCH:
+            if found is None or (found.type is GroupType.CLASSIC and not found.occupied):
+                self._groups.check_room()
+                return StreamsGroup(self._groups.clock(), self._topics, FIRST_EPOCH, name)
+        elif found is None and member_epoch > JOIN_EPOCH:
+            raise GroupIdNotFoundError(f"Streams group {name} not found.")
         return self._groups.of(name, StreamsGroup)
 
     def _settings(self, name: str) -> Settings:
@@ -178,8 +186,17 @@ class StreamsGroups(StreamsGroupInterface):
             refused = set(missing).difference(request.may_create(missing))
             if refused:
                 return f"; Unauthorized to CREATE on topics {', '.join(sorted(refused))}."
-        made = self._create_topics(
-            {name: TopicSpec(topic.partitions, topic.configs) for name, topic in missing.items()}
+        made: dict[str, Outcome] = {
+            name: Outcome(InvalidReplicationFactorError, f"{topic.replicas} replicas of it, and 1 broker")
+            for name, topic in missing.items()
+            if topic.replicas not in ANY_REPLICAS
+        }
+        made |= self._create_topics(
+            {
+                name: TopicSpec(topic.partitions, topic.configs)
+                for name, topic in missing.items()
+                if name not in made
+            }
         )
         failed = {
             name: outcome.detail or outcome.error.__name__

@@ -40,9 +40,9 @@ from dafka.broker.groups.streams.tasks import (
     NOTHING,
     Roles,
     each,
+    has_any,
     joined,
     minus,
-    overlap,
     size,
     split,
 )
@@ -144,8 +144,6 @@ class StreamsGroup(ModernGroup[Member, Roles]):
             self._move(member, request.process_id)
         changed = member.update(request) or is_new
         self.interval = settings.interval
-        if request.shutdown:
-            self._shutdown_by = member.member_id
         self.touch(now, member, settings.session)
         self._renew(changed, settings.standbys)
 
@@ -233,10 +231,12 @@ class StreamsGroup(ModernGroup[Member, Roles]):
     # -- leaving --------------------------------------------------------------------------------
 
     def _leave(self, now: float, request: StreamsHeartbeat) -> None:
-        member = self.member(request.member_id)
-        if request.shutdown:
-            self._shutdown_by = member.member_id
-        self.remove(now, member)
+        self._ask_to_shut_down(request)  # also if it is no member any more
+        self.remove(now, self.member(request.member_id))
+
+    def _ask_to_shut_down(self, request: StreamsHeartbeat) -> None:
+        if request.shutdown and self._shutdown_by is None and self.members:
+            self._shutdown_by = request.member_id
 
     def remove(self, now: float, member: Member) -> None:
         """Remove a member; its tasks are free."""
@@ -344,6 +344,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         self._reconcile(now, member, owned)
         self.mark(member)
         repeated = repeated or request.member_epoch == JOIN_EPOCH or member.may_have_missed(owned)
+        self._ask_to_shut_down(request)
         told = repeated or member.assigned != before
         if member.assigned != before and member.endpoint is not None:
             self.endpoint_epoch += 1
@@ -358,14 +359,14 @@ class StreamsGroup(ModernGroup[Member, Roles]):
             return
         epoch = member.epoch
         if member.revoking != NOTHING:
-            if _has_any(owned, member.revoking):
+            if has_any(owned, member.revoking):
                 return
             self._give_up(member, member.revoking)
             member.revoking, member.revoke_by = NOTHING, inf
             epoch = min(epoch + 1, self.assignment_epoch)
         target = self.target_of(member)
         kept, given_up = split(member.assigned, target)
-        if given_up != NOTHING and _has_any(owned, given_up):
+        if given_up != NOTHING and has_any(owned, given_up):
             member.assigned, member.revoking = kept, given_up
             member.lacks = False
             member.revoke_by = now + member.rebalance_timeout
@@ -443,8 +444,3 @@ def _lost_answer(member: Member, request: StreamsHeartbeat) -> bool:
     """Whether a heartbeat may come from a member that did not get its last answer."""
     owned = owned_in(request)
     return owned is not None and minus(owned, member.assigned) == NOTHING
-
-
-def _has_any(owned: Roles | None, tasks: Roles) -> bool:
-    """Whether a member that says what it owns (None: as before) has any of these tasks."""
-    return owned is None or overlap(tasks, owned)

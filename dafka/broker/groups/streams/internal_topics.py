@@ -197,7 +197,7 @@ def _same(names: Iterable[str], count: Callable[[str], int]) -> int:
 
 def _with_partitions(topology: Topology, decided: Mapping[str, int]) -> Topology:
     def of(topics: Iterable[InternalTopic]) -> list[InternalTopic]:
-        return [topic._replace(partitions=decided[topic.name]) for topic in topics]
+        return [topic._replace(partitions=topic.partitions or decided[topic.name]) for topic in topics]
 
     return topology._replace(
         subtopologies=[
@@ -215,7 +215,7 @@ def _missing(topology: Topology, partitions: Partitions) -> dict[str, InternalTo
             found = partitions(topic.name)
             if found is None:
                 missing[topic.name] = topic
-            elif found != topic.partitions and topic.name not in one.sources:
+            elif found != topic.partitions:
                 raise _UnfitError(
                     StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
                     f"Existing topic {topic.name} has different number of partitions: expected "

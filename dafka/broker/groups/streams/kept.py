@@ -27,7 +27,7 @@ TOPOLOGIES = "topologies"
 
 _TEXTS = shapes.list_of(shapes.text)
 _INTERNAL = shapes.list_of(
-    shapes.row_of(shapes.text, shapes.natural, shapes.natural, shapes.mapping_of(shapes.text))
+    shapes.row_of(shapes.text, shapes.natural, shapes.number, shapes.mapping_of(shapes.text))
 )
 _PART = shapes.row_of(
     shapes.text, _TEXTS, _TEXTS, _INTERNAL, _TEXTS, _INTERNAL, shapes.list_of(shapes.list_of(shapes.text))

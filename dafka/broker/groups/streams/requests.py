@@ -54,8 +54,8 @@ def _check_supported(request: StreamsHeartbeat) -> None:
     """As in Apache Kafka 4.3, parts of the protocol are for later."""
     if request.instance_id is not None:
         raise InvalidRequestError("Static membership is not yet supported.")
-    if request.reports_offsets:
-        raise InvalidRequestError("TaskOffsets are not supported yet.")
+    if request.offsets is not None:
+        raise InvalidRequestError(f"{request.offsets} are not supported yet.")
     if request.warmup:
         raise InvalidRequestError("WarmupTasks are not supported yet.")
 

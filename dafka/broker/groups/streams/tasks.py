@@ -64,6 +64,11 @@ def overlap(one: Roles, other: Roles) -> bool:
     )
 
 
+def has_any(owned: Roles | None, tasks: Roles) -> bool:
+    """Whether a member that says what it owns (None: as before) has any of these tasks."""
+    return owned is None or overlap(tasks, owned)
+
+
 def _both(one: Share, other: Share) -> Share:
     return frozen({name: numbers & other.get(name, frozenset()) for name, numbers in one.items()})
 

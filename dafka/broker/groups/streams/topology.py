@@ -22,6 +22,8 @@ RESERVED = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 def check_topology(topology: Topology) -> None:
     """Raise InvalidRequestError or StreamsInvalidTopologyError for a topology that is refused."""
     _check_size(topology)
+    if topology.epoch < 0:
+        raise InvalidRequestError(f"The epoch of a topology is 0 or more, not {topology.epoch}.")
     if any(one.regexes for one in topology.subtopologies):
         raise InvalidRequestError("Regular expressions for source topics are not supported yet.")
     if len({one.name for one in topology.subtopologies}) != len(topology.subtopologies):

@@ -62,7 +62,7 @@ def streams_group_heartbeat(broker: BrokerInterface, request: Any, context: Cont
                 request.process_id,
                 None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
                 None if tags is None else {tag.key: tag.value for tag in tags},
-                request.task_offsets is not None or request.task_end_offsets is not None,
+                _offsets(request),
                 request.shutdown_application,
                 context.client_id,
                 context.client_host,
@@ -70,6 +70,13 @@ def streams_group_heartbeat(broker: BrokerInterface, request: Any, context: Cont
             ),
         )
     )
+
+
+def _offsets(request: Any) -> str | None:
+    """The first of the fields with offsets of tasks that is there."""
+    if request.task_offsets is not None:
+        return "TaskOffsets"
+    return None if request.task_end_offsets is None else "TaskEndOffsets"
 
 
 def _answered(answer: StreamsHeartbeatAnswer) -> Any:

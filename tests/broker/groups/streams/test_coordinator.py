@@ -94,6 +94,13 @@ def test_a_topic_that_cannot_be_made_is_missing_with_the_reason(topic):
     assert status.code == StatusCode.MISSING_INTERNAL_TOPICS and "Creation failed: c" in status.detail
 
 
+def test_a_topic_of_more_replicas_than_brokers_stays_missing(topic):
+    copied = COUNT.subtopologies[0]._replace(changelogs=[InternalTopic("c", replicas=3), InternalTopic("d")])
+    (status,) = join(topic, "x", Topology(1, [copied])).statuses
+    assert status.code == StatusCode.MISSING_INTERNAL_TOPICS and "Creation failed: c" in status.detail
+    assert {"c", "d"}.intersection(topic.call("metadata", None).topics) == {"d"}
+
+
 def test_topics_that_a_member_may_not_have_made_stay_missing(topic):
     (status,) = join(topic, "x", may_create=lambda names: []).statuses
     assert "Unauthorized to CREATE on topics c." in status.detail
@@ -136,6 +143,16 @@ def test_a_group_has_one_protocol_while_it_has_members(topic):
     send(topic, "x", -1)
     assert topic.call("join_group", "g", request).error is None
     assert join(topic, "x").error is GroupIdNotFoundError
+
+
+def test_a_group_that_there_is_not_is_named(topic):
+    assert send(topic, "x", 1)[:2] == (GroupIdNotFoundError, "Streams group g not found.")
+    assert send(topic, "x", -1)[:2] == (GroupIdNotFoundError, "Group g not found.")
+
+
+def test_one_that_leaves_needs_no_endpoints(topic):
+    assert join(topic, "x", endpoint=Endpoint("h", 1)).endpoint_epoch > 0
+    assert send(topic, "x", -1).endpoint_epoch == 0
 
 
 def test_a_heartbeat_that_is_refused_changes_nothing(topic):

@@ -207,6 +207,25 @@ def test_a_member_has_the_application_shut_down_until_the_group_is_empty():
     assert table.group.state_name == "Empty" and not table.join("z").statuses
 
 
+def test_the_first_who_has_it_shut_down_is_named():
+    table = Table()
+    x, y = table.join("x"), table.join("y")
+    for name, answer in (("x", x), ("y", y)):
+        (status,) = table.send(name, answer.epoch, shutdown=True).statuses
+        assert status.detail.startswith("Streams group member x encountered")
+
+
+def test_one_that_was_removed_may_have_the_application_shut_down():
+    table = Table()
+    with pytest.raises(UnknownMemberIdError):
+        (table.join("x"), table.send("x", -1), table.send("gone", -1, shutdown=True))
+    assert not table.join("x").statuses  # of an empty group there is nobody to be told
+    with pytest.raises(UnknownMemberIdError):
+        table.send("gone", -1, shutdown=True)
+    (status,) = table.send("x", table.group.members["x"].epoch).statuses
+    assert status.code == StatusCode.SHUTDOWN_APPLICATION
+
+
 def test_members_learn_where_queries_are_answered():
     table = Table()
     table.join("m", endpoint=Endpoint("h", 1))

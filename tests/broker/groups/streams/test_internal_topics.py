@@ -54,6 +54,23 @@ def test_a_topic_with_other_partitions_does_not_fit():
     assert "Existing topic c has different number of partitions: expected 2, found 3" in problem.detail
 
 
+def test_a_source_that_is_a_changelog_as_well_has_a_partition_for_each_task():
+    both = Subtopology("0", ["a", "b"], changelogs=[InternalTopic("a")])
+    assert configured(both, a=3, b=3).is_ready
+    assert "expected 5, found 3" in configured(both, a=3, b=5).problem.detail
+
+
+def test_a_repartition_topic_of_its_own_size_is_no_measure_for_others():
+    pair = [InternalTopic("r"), InternalTopic("s")]
+    writes = Subtopology("0", ["a"], repartition_sinks=["r", "s", "u", "v"])
+    reads = Subtopology("1", repartition_sources=pair, copartitioned=[frozenset({"r", "s"})])
+    fixed = (
+        Subtopology(name, repartition_sources=[InternalTopic(topic, count)])
+        for name, topic, count in (("2", "u", 7), ("3", "v", 6))
+    )
+    assert configured(writes, reads, *fixed, a=4).tasks == {"0": 4, "1": 4, "2": 7, "3": 6}
+
+
 def test_copartitioned_sources_have_to_be_alike_and_repartition_topics_follow_them():
     copartitioned = [frozenset({"a", "r"})]
     writes = Subtopology("0", ["b"], repartition_sinks=["r"])
@@ -63,6 +80,8 @@ def test_copartitioned_sources_have_to_be_alike_and_repartition_topics_follow_th
     assert (
         "Number of partitions [3] of repartition topic [r]" in configured(writes, fixed, a=4, b=2).problem[1]
     )
+    found = configured(writes, fixed._replace(sources=[], copartitioned=[frozenset({"r"})]), b=2, r=2)
+    assert "Existing topic r has different number of partitions: expected 3, found 2" in found.problem.detail
     two = Subtopology("0", ["a", "b"], copartitioned=[frozenset({"a", "b"})])
     assert "[{a=4, b=2}]" in configured(two, a=4, b=2).problem.detail
 

@@ -51,6 +51,18 @@ def test_a_row_has_all_of_a_topology():
     assert decoded(encoded(normal(WHOLE))) == normal(WHOLE)
 
 
+@pytest.mark.parametrize("replicas", [0, -1, 1, 3])
+def test_any_number_of_replicas_is_kept(tmp_path, replicas):
+    changelog = InternalTopic("c", replicas=replicas)
+    topology = Topology(0, [Subtopology("0", ["t"], changelogs=[changelog])])
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t", 2)
+        assert join(client, "x", topology).error is None
+    with Broker(tmp_path) as broker:
+        assert described(Client(broker)).topology == normal(topology)
+
+
 def test_a_group_has_its_topology_after_a_restart_and_refuses_another_one(folder):
     with Broker(folder) as broker:
         client = Client(broker)

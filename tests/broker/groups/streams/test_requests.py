@@ -31,7 +31,7 @@ def test_heartbeats_that_are_taken():
         ({"member_id": ""}, "MemberId can't be empty"),
         ({"rack": " "}, "RackId can't be empty"),
         ({"instance_id": "i"}, "Static membership is not yet supported"),
-        ({"reports_offsets": True}, "TaskOffsets are not supported yet"),
+        ({"offsets": "TaskOffsets"}, "TaskOffsets are not supported yet"),
         ({"warmup": {"0": [1]}}, "WarmupTasks are not supported yet"),
         ({"rebalance_timeout": None}, "RebalanceTimeoutMs must be provided"),
         ({"active": {"0": [0]}}, "ActiveTasks must be empty"),

@@ -33,7 +33,7 @@ def test_groups_whose_targets_are_put_off_hold_the_same(seed, monkeypatch):
 
 
 def release_before_it_is_given_up(patch: Any) -> None:
-    patch.setattr(group_module, "_has_any", lambda owned, tasks: False)
+    patch.setattr(group_module, "has_any", lambda owned, tasks: False)
 
 
 def give_what_others_have(patch: Any) -> None:

@@ -46,6 +46,11 @@ def test_a_topology_is_refused(changed, error, words):
         check_topology(Topology(1, [ONE._replace(**changed)]))
 
 
+def test_an_epoch_below_0_is_refused():
+    with pytest.raises(InvalidRequestError, match="0 or more"):
+        check_topology(Topology(-1, [ONE]))
+
+
 def test_subtopologies_have_ids_of_their_own():
     with pytest.raises(StreamsInvalidTopologyError, match="same id"):
         check_topology(Topology(1, [ONE, ONE]))
