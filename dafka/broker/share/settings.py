@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from dafka.broker.limits import GROUP_MAX_SIZE
 from dafka.broker.share import limits
 from dafka.broker.share.acquisition import Terms
 from dafka.broker.topics.config_table import ConfigTable
+from dafka.broker.topics.durations import seconds_of
 
 EARLIEST, LATEST, BY_DURATION = "earliest", "latest", "by_duration"
 
 _KEPT = 10_000  # groups whose settings are kept until settings change
-
-_DURATION = re.compile(
-    r"P(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:[.,]\d{1,9})?)S)?)?", re.IGNORECASE
-)
 
 
 class ShareSettings(NamedTuple):
@@ -85,12 +81,3 @@ class SettingsTable:
                 value("renew.acknowledge.enable").lower() == "true",
             ),
         )
-
-
-def seconds_of(duration: str) -> float:
-    """The seconds of a duration in ISO 8601 (PnDTnHnMn.nS). Raises ValueError."""
-    found = _DURATION.fullmatch(duration)
-    if found is None or not any(found.groups()):
-        raise ValueError(f"a duration is PnDTnHnMn.nS, not {duration!r}")
-    days, hours, minutes, seconds = (float((part or "0").replace(",", ".")) for part in found.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds

@@ -16,6 +16,7 @@ from typing import Any
 
 from dafka.broker.interface.admin import ConfigType
 from dafka.broker.topics.configs import BROKER_KEYS, CLUSTER_WIDE, Key, anything, integer, switch
+from dafka.broker.topics.durations import seconds_of
 
 LISTING = "kafka_configs.json"
 
@@ -41,7 +42,16 @@ _CHECKS: dict[ConfigType, Callable[[str], Any]] = {
 }
 
 
-_POSITIVE = integer(1, 2**31 - 1)
+_POSITIVE, _NATURAL = integer(1, 2**31 - 1), integer(0, 2**31 - 1)
+
+_AT_LEAST = {
+    ".standby.replicas": _NATURAL,
+    ".assignment.interval.ms": _NATURAL,
+    "streams.initial.rebalance.delay.ms": _NATURAL,
+    ".max.size": _POSITIVE,
+    ".max.share.sessions": _POSITIVE,
+}
+"""Checks of settings of groups by the ends of their names."""
 
 _LEAST = {
     "session.timeout.ms": "10",
@@ -54,6 +64,25 @@ _LEAST = {
 
 _AT_ONCE = ("consumer.assignment.interval.ms", "share.assignment.interval.ms")
 """Settings of groups that are 0 unless they are set: a new member has its partitions at once."""
+
+
+_BY_DURATION = "by_duration:"
+
+
+def _reset(value: str) -> str:
+    """Parse where a share group begins to read."""
+    if value.startswith(_BY_DURATION):
+        seconds_of(value.removeprefix(_BY_DURATION))
+    elif value not in ("earliest", "latest"):
+        raise ValueError("earliest, latest, or by_duration:PnDTnHnMn.nS")
+    return value
+
+
+def _isolation(value: str) -> str:
+    """Parse which records a share group reads."""
+    if value not in ("read_committed", "read_uncommitted"):
+        raise ValueError("read_committed or read_uncommitted")
+    return value
 
 
 @cache
@@ -78,6 +107,7 @@ def broker_keys() -> Mapping[str, Key]:
                     keys[whole] = keys[whole]._replace(default=default, check=_POSITIVE)
     for name in _AT_ONCE:
         keys[f"group.{name}"] = keys[f"group.{name}"]._replace(default="0")
+    _check_more(keys)
     locks, policy = "group.share.max.partition.max.record.locks", "group.consumer.migration.policy"
     keys[locks] = keys[locks]._replace(check=integer(1, LOCKS_MAX))
     keys[policy] = keys[policy]._replace(check=migration_policy)
@@ -90,7 +120,17 @@ def group_keys() -> Mapping[str, Key]:
     keys = _keys("group")
     for name in _AT_ONCE:
         keys[name] = keys[name]._replace(default="0")
+    _check_more(keys)
+    for name, check in (("share.auto.offset.reset", _reset), ("share.isolation.level", _isolation)):
+        keys[name] = keys[name]._replace(check=check)
     return keys
+
+
+def _check_more(keys: dict[str, Key]) -> None:
+    """Give settings of groups the checks that they have in Apache Kafka besides their types."""
+    for end, check in _AT_LEAST.items():
+        for name in [name for name in keys if name.endswith(end)]:
+            keys[name] = keys[name]._replace(check=check)
 
 
 def migration_policy(value: str) -> str:

@@ -60,12 +60,56 @@ def test_settings_of_a_group_beyond_their_bounds_are_refused_in_kafkas_words(cli
         InvalidConfigurationError,
         f"{setting} must be less than or equal to {most}",
     )
-    if least is not None:
-        found = alter(client, **{name: int(str(broker_keys()[least].default)) - 1})
+    if least is not None and (lowest := int(str(broker_keys()[least].default))):
+        found = alter(client, **{name: lowest - 1})
         assert (found.error, found.detail) == (
             InvalidConfigurationError,
             f"{setting} must be greater than or equal to {least}",
         )
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("streams.num.standby.replicas", "-1"),
+        ("streams.initial.rebalance.delay.ms", "-1"),
+        ("consumer.assignment.interval.ms", "-1"),
+        ("share.auto.offset.reset", "none"),
+        ("share.auto.offset.reset", "Earliest"),
+        ("share.auto.offset.reset", "by_duration"),
+        ("share.auto.offset.reset", "by_duration:1h"),
+        ("share.auto.offset.reset", "by_duration:-PT1H"),
+        ("share.isolation.level", "READ_COMMITTED"),
+        ("share.isolation.level", ""),
+    ],
+)
+def test_settings_of_a_group_that_mean_nothing_are_refused(client, setting, value):
+    found = alter(client, **{setting: value})
+    assert found.error is InvalidConfigurationError and found.detail.startswith(f"{setting} is ")
+    assert found.detail.endswith(f"not {value!r}")
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("share.auto.offset.reset", "latest"),
+        ("share.auto.offset.reset", "earliest"),
+        ("share.auto.offset.reset", "by_duration:P1DT2H"),
+        ("share.isolation.level", "read_committed"),
+        ("streams.num.standby.replicas", "2"),
+    ],
+)
+def test_settings_of_a_group_that_mean_something_are_taken(client, setting, value):
+    assert alter(client, **{setting: value}).error is None
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["group.streams.num.standby.replicas", "group.streams.initial.rebalance.delay.ms", "group.max.size"],
+)
+def test_a_broker_is_not_started_with_fewer_than_none(setting):
+    with pytest.raises(InvalidConfigError, match="whole number"):
+        check_started_with({setting: "-1"})
 
 
 @pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
