@@ -55,10 +55,16 @@ public class JeroMQ {
         beginAnew(socket);
         if (!identity.isEmpty())
             socket.setIdentity(identity.getBytes());
-        if (kind.equals("ROUTER")) {
-            int port = socket.bindToRandomPort("tcp://127.0.0.1");
-            System.out.println(port);
+        boolean serves = kind.equals("ROUTER") || kind.equals("XPUB");
+        if (serves) {
+            System.out.println(socket.bindToRandomPort("tcp://127.0.0.1"));
             System.out.flush();
+        }
+        if (kind.equals("XPUB")) {
+            check(Arrays.equals(socket.recv(0), new byte[] {1}), "the subscription");
+            for (int number = 0; number < count; number++)
+                exchange(socket, number, size, true, false);
+        } else if (kind.equals("ROUTER")) {
             for (int number = 0; number < count; number++) {
                 byte[] from = socket.recv(0);
                 byte[] head = socket.recv(0);

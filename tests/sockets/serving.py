@@ -21,6 +21,7 @@ from dafka.sockets.errors import DisconnectedError
 from dafka.sockets.peer import Peer
 from dafka.sockets.publisher import Publisher
 from dafka.sockets.router import Router
+from dafka.sockets.subscriber import Subscriber
 
 SECONDS = 100.0  # deadline of whatever a test waits for
 
@@ -93,6 +94,20 @@ def publisher(**options: Any) -> Iterator[Publisher]:
         yield served
     finally:
         hub.run(served.close)
+
+
+@contextmanager
+def subscriber(handler: Recorder, *endpoints: str, **options: Any) -> Iterator[Subscriber]:
+    """A Subscriber of ours, connected to these."""
+    hub = get_hub()
+    made = hub.run(lambda: Subscriber(hub, handler=handler, **options))
+    try:
+        for endpoint in endpoints:
+            hub.run(made.connect, endpoint)
+        yield made
+    finally:
+        hub.run(handler.hold.set)
+        hub.run(made.close)
 
 
 @contextmanager

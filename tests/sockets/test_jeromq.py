@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sockets.serving import Recorder, dealer, in_hub, publisher, router
+from sockets.serving import Recorder, dealer, in_hub, publisher, router, subscriber
 from timing import until
 
 REPOSITORY = Path.home() / ".m2" / "repository" / "org" / "zeromq" / "jeromq"
@@ -99,6 +99,20 @@ def test_a_sub_gets_what_is_published(classpath: str):
     with publisher() as served, jeromq(classpath, "SUB", served.endpoint):
         until(lambda: served.metrics()["subscriptions"] == 1)
         in_hub(served.send_many, sample(2000, 100))
+
+
+@pytest.mark.parametrize(("count", "size"), [(2000, 100), (100, 300_000)])
+def test_our_sub_gets_what_an_xpub_publishes(classpath: str, version: str, count: int, size: int):
+    recorder = Recorder()
+    with jeromq(classpath, "XPUB", count=count, size=size) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        with subscriber(recorder, f"tcp://127.0.0.1:{port}") as made:
+            in_hub(made.subscribe, b"")
+            until(lambda: len(recorder.received) == count)
+            assert recorder.all == sample(count, size)
+            (peer,) = recorder.peers
+            assert peer.version == ((2, 0) if version == "0.3.5" else (3, 0))
 
 
 def test_our_dealer_gets_its_messages_back_from_a_router(classpath: str, version: str):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import socket
+from functools import partial
 
 import pytest
 import zmq
+from ports import LOOPBACK, free_port
 from sockets.bystanders import is_closed
 from sockets.serving import client, in_hub, plain, publisher
 from timing import until
 from zmtp.vectors import GREETING_30, GREETING_31, command, greeting_2, message, ready
 
-from dafka.sockets import limits
+from dafka.hub.hub import get_hub
+from dafka.sockets import limits, listening
+from dafka.sockets.publisher import Publisher
 from dafka.sockets.shared import Bounds
 from dafka.sockets.tcp import KeepAlive
 from dafka.zmtp import limits as zmtp_limits
@@ -35,6 +39,46 @@ def test_a_subscriber_gets_what_it_has_subscribed_to():
         in_hub(served.send, [b"a", b"end"])
         assert [all_.recv_multipart() for _ in range(7)] == [*messages, [b"a", b"end"]]
         assert [a.recv_multipart() for _ in range(4)] == [*messages[:2], messages[3], [b"a", b"end"]]
+
+
+@pytest.mark.parametrize("kind", [zmq.SUB, zmq.XSUB])
+@pytest.mark.parametrize("size", [0, 255, 256, 100_000, 64 << 20])
+def test_messages_of_every_size(size: int, kind: int):
+    body = b"0123456789abcdef" * (size // 16) + b"x" * (size % 16)
+    with publisher() as served, client(kind, served.endpoint) as sub:
+        if kind == zmq.SUB:
+            sub.subscribe(b"")
+        else:
+            sub.send(b"\x01")
+        until(lambda: served.metrics()["subscriptions"] == 1)
+        for frames in ([b"first", body, b"end"], [body], [b"last"]):
+            in_hub(served.send, frames)
+            assert sub.recv_multipart() == frames
+
+
+def test_a_subscriber_comes_back_to_a_publisher_that_does():
+    hub, port = get_hub(), free_port()
+    with zmq.Context() as context, context.socket(zmq.SUB) as sub:
+        sub.rcvtimeo, sub.linger, sub.reconnect_ivl = 100_000, 0, 10
+        sub.subscribe(b"a")
+        sub.connect(f"tcp://{LOOPBACK}:{port}")
+
+        def is_told(served: Publisher) -> bool:
+            sub.poll(0)  # it tells a new connection of its subscriptions when it is called
+            return served.metrics()["subscriptions"] == 1
+
+        for number in range(3):
+            served = hub.run(partial(_publisher_at, port))
+            try:
+                until(partial(is_told, served))
+                in_hub(served.send_many, [[b"b"], [b"a%d" % number]])
+                assert sub.recv_multipart() == [b"a%d" % number]
+            finally:
+                in_hub(served.close)
+
+
+def _publisher_at(port: int) -> Publisher:
+    return Publisher(get_hub(), listening.bind(LOOPBACK, port))
 
 
 def test_a_cancelled_subscription_gets_nothing_more():

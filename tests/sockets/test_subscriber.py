@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import gevent.event
 import pytest
 import zmq
 from ports import LOOPBACK, free_port
-from sockets.serving import Recorder, in_hub, publisher, server, until
+from sockets.serving import Recorder, in_hub, publisher, server, subscriber, until
 from zmtp.vectors import GREETING_30, GREETING_31, NULL, SIGNATURE, command, message, ready
 
 from dafka.hub.hub import get_hub
@@ -20,20 +19,6 @@ from dafka.sockets import limits
 from dafka.sockets.errors import EndpointError
 from dafka.sockets.peer import Peer
 from dafka.sockets.shared import Bounds
-from dafka.sockets.subscriber import Subscriber
-
-
-@contextmanager
-def subscriber(handler: Recorder, *endpoints: str, **options: Any) -> Iterator[Subscriber]:
-    hub = get_hub()
-    made = hub.run(lambda: Subscriber(hub, handler=handler, **options))
-    try:
-        for endpoint in endpoints:
-            hub.run(made.connect, endpoint)
-        yield made
-    finally:
-        hub.run(handler.hold.set)
-        hub.run(made.close)
 
 
 def xpub(**options: Any) -> Any:
