@@ -65,6 +65,7 @@ def encode_batch(
     producer_id: int = -1,
     producer_epoch: int = -1,
     base_sequence: int = -1,
+    per_millisecond: int = 1,
 ) -> bytes:
     """One batch of records ``(timestamp in ms, key, value, headers)``, at least one.
 
@@ -75,6 +76,7 @@ def encode_batch(
         compression: None, ``gzip``, ``snappy``, ``lz4`` or ``zstd``; each but gzip needs the library that
             kafka-python needs for it.
         timestamp_type: 0 CreateTime, 1 LogAppendTime.
+        per_millisecond: how many of the units that timestamps are in are a millisecond.
 
     Raises:
         ValueError: no records or too many, an unknown codec, or a number that does not fit its field; as
@@ -89,6 +91,8 @@ def encode_batch(
     if len(fields) != 4 * len(records):
         raise ValueError("a record has four fields")
     timestamps, keys, values, headers = fields[0::4], fields[1::4], fields[2::4], fields[3::4]
+    if per_millisecond != 1:
+        timestamps = _in_milliseconds(timestamps, per_millisecond)
     return encode_columns(
         timestamps,
         keys,
@@ -128,7 +132,9 @@ def encode_columns(
     if not len(keys) == len(values) == len(headers) == count:
         lengths = (count, len(keys), len(values), len(headers))
         raise ValueError(f"the columns of a record batch have equal lengths, not {lengths}")
-    in_order = timestamps == sorted(timestamps)
+    first = timestamps[0]
+    in_order = first is timestamps[-1] and timestamps.count(first) == count
+    in_order = in_order or timestamps == sorted(timestamps)
     oldest, newest = (timestamps[0], timestamps[-1]) if in_order else (min(timestamps), max(timestamps))
     if not -TIMESTAMP_LIMIT <= oldest <= newest <= TIMESTAMP_LIMIT:
         raise ValueError(f"timestamps are milliseconds between +-2**62, not {oldest} to {newest}")
@@ -188,6 +194,14 @@ def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers =
 
 
 # -- records ------------------------------------------------------------------------------------
+
+
+def _in_milliseconds(timestamps: list[int], per_millisecond: int) -> list[int]:
+    """The timestamps in whole milliseconds. A batch that is filled quickly is often of one."""
+    first = timestamps[0] // per_millisecond
+    if timestamps[-1] // per_millisecond == first and timestamps == sorted(timestamps):
+        return [first] * len(timestamps)
+    return [timestamp // per_millisecond for timestamp in timestamps]
 
 
 def _write_alike(

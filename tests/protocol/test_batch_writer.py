@@ -32,6 +32,7 @@ def records_of(count: int, value: bytes = b"x" * 100, step: int = 0) -> list[Rec
 
 @given(record_lists)
 @example([(NOW, None, None, ())])
+@example([(time, None, b"v", ()) for time in (NOW, NOW + 5, NOW)])
 @example([(NOW, b"", b"", ())])
 @example([(NOW, None, b"v", [("", None), ("", b"")])])
 @example([(NOW, b"k" * 70_000, b"v" * 70_000, [("n" * 70_000, b"c" * 70_000)])])
@@ -122,6 +123,17 @@ def test_the_producers_state_is_in_the_header() -> None:
         encode_batch(records_of(1), producer_id=2**40, producer_epoch=3, base_sequence=2**20)
     )
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (2**40, 3, 2**20)
+
+
+@given(st.lists(st.integers(-3 * 1000, 3 * 1000), min_size=1, max_size=6), st.sampled_from([1, 10, 1000]))
+@example([999, 0, 1000, 500], 1000)  # the first and the last are of the same millisecond or not
+@example([1000, 2500, 1999], 1000)
+@example([-1, 0], 1000)
+def test_timestamps_of_smaller_units_become_the_milliseconds_that_have_begun(
+    times: list[int], unit: int
+) -> None:
+    batch = encode_batch([(time, None, b"v", ()) for time in times], per_millisecond=unit)
+    assert batch == encode_batch([(time // unit, None, b"v", ()) for time in times])
 
 
 @given(record_lists)

@@ -51,7 +51,9 @@ allocate_lock = monkey.get_original("_thread", "allocate_lock")
 ENCODING_SECONDS = 0.1  # how long the sender leaves a sealed batch to the thread that sealed it
 BATCH_HEADER = 61  # octets of a record batch before its first record
 
-Record = tuple[int, "bytes | None", "bytes | None", Any]  # timestamp in ms, key, value, headers
+NANOSECONDS = 1_000_000  # of a millisecond
+
+Record = tuple[int, "bytes | None", "bytes | None", Any]  # timestamp in ns, key, value, headers
 
 
 class Accumulator(Protocol):
@@ -124,7 +126,9 @@ class Batch:
         with queue.lock:
             self.settle()
         try:
-            content = encode_batch(records[: self.count], compression=queue.compression)
+            content = encode_batch(
+                records[: self.count], compression=queue.compression, per_millisecond=NANOSECONDS
+            )
         except BatchError as error:
             self.error = UnsupportedCodecError(str(error)) if error.cause == "codec" else error
             content = b""

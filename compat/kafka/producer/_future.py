@@ -16,7 +16,7 @@ from kafka.errors import IllegalStateError, KafkaTimeoutError
 from kafka.producer.future import FutureRecordMetadata, RecordMetadata
 from kafka.structs import TopicPartition
 
-from compat.kafka.producer._batches import Batch, PartitionQueue, run_callback
+from compat.kafka.producer._batches import NANOSECONDS, Batch, PartitionQueue, run_callback
 
 
 def _nothing(outcome: Any) -> None:
@@ -28,10 +28,19 @@ class RecordFuture(FutureRecordMetadata):
 
     __slots__ = ()
     _produce_future: Batch
-    args: tuple[int, int, None, int, int, int]
+    # kafka-python's six values, in its own field, but with the timestamp in nanoseconds, or None.
+    _place: tuple[int, int | None, None, int, int, int] = FutureRecordMetadata.args
 
     # Whoever makes one sets the two fields: a constructor in Python takes as long as half of ``send``.
     __init__ = object.__init__
+
+    @property
+    def args(self) -> tuple[int, int | None, None, int, int, int]:
+        """Its place in the batch, its timestamp in ms, its checksum, which nobody computes any more, and the
+        octets of its key, its value and its headers."""
+        index, timestamp, checksum, key_size, value_size, header_size = self._place
+        milliseconds = None if timestamp is None else timestamp // NANOSECONDS
+        return index, milliseconds, checksum, key_size, value_size, header_size
 
     @property
     def is_done(self) -> bool:
@@ -42,7 +51,7 @@ class RecordFuture(FutureRecordMetadata):
     def exception(self) -> BaseException | None:
         """Why it failed, or None."""
         batch = self._produce_future
-        return batch.error_of(self.args[0]) if batch.done else None
+        return batch.error_of(self._place[0]) if batch.done else None
 
     @property
     def value(self) -> RecordMetadata | None:
@@ -77,7 +86,7 @@ class RecordFuture(FutureRecordMetadata):
         if not batch.done and not batch.wait(timeout):
             raise KafkaTimeoutError(f"Timeout after waiting for {timeout} secs.")
         if batch.error is not None or batch.parts is not None:
-            error = batch.error_of(self.args[0])
+            error = batch.error_of(self._place[0])
             if error is not None:
                 raise error
         return self.value
@@ -92,7 +101,7 @@ class RecordFuture(FutureRecordMetadata):
 
     def _add_cb_eb(self, cb: Callable[[Any], Any], eb: Callable[[Any], Any]) -> RecordFuture:
         batch = self._produce_future
-        if not batch.call_back(self.args[0], self, cb, eb):
+        if not batch.call_back(self._place[0], self, cb, eb):
             error = self.exception
             if error is None:
                 raised = run_callback(cb, self.value, "callback")
@@ -121,5 +130,5 @@ def failed_future(
     batch.done = True
     future: RecordFuture = RecordFuture()
     future._produce_future = batch
-    future.args = (-1, None, None, *sizes)  # type: ignore[assignment]
+    future._place = (-1, None, None, *sizes)
     return future

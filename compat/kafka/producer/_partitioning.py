@@ -63,7 +63,7 @@ class Partitioning:
                 metadata, why = None, str(error)
             except KafkaTimeoutError as error:
                 metadata, why = None, why or str(error.args[0])
-            known = self._topics.get(topic)
+            known = self._topics.known.get(topic)
             if known is not None:
                 return known
             found = None if metadata is None else metadata.topics.get(topic)
@@ -119,7 +119,7 @@ class Partitioning:
             partition = partitioner.partition(topic, key_bytes, self._cluster)
         if partition is None:
             raise ValueError(f"Partitioner did not assign a partition for topic {topic}!")
-        known = self._topics.get(topic)
+        known = self._topics.known.get(topic)
         queue = None if known is None else known.by_number.get(partition)
         if queue is None:
             raise ValueError(f"Unrecognized partition {partition} for topic {topic}")

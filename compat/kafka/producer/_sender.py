@@ -87,7 +87,7 @@ class Sender:
             now = monotonic()
             if now >= next_refresh:
                 next_refresh = now + self._metadata_max_age
-                self._try_to_refresh(list(accumulator.topics))
+                self._try_to_refresh(list(accumulator.topics.known))
                 continue
             accumulator.sleep(min(due, next_refresh) - now)
 

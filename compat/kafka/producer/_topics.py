@@ -13,7 +13,6 @@ partitioner is called with a :class:`ClusterView`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import repeat
 from random import choices, randbytes
 from typing import Any
 
@@ -39,6 +38,7 @@ class Topic:
         "any_queue",
         "by_number",
         "count",
+        "only",
         "queue_of_key",
         "queues",
     )
@@ -46,12 +46,11 @@ class Topic:
     def __init__(self, queues: list[PartitionQueue]) -> None:
         self.queues = queues
         self.count = len(queues)
+        self.only = queues[0] if self.count == 1 else None
         self.by_number = {queue.partition.partition: queue for queue in queues}
         self._drawn: list[PartitionQueue] = []
         self.any_queue: Callable[[], PartitionQueue] = self._drawn.pop
         """One at random; IndexError if :meth:`draw` has to be asked."""
-        if self.count == 1:
-            self.any_queue = repeat(queues[0]).__next__
         # Each octet stands for a queue; so many as would favour the first queues stand for none.
         self._by_octet = queues * (len(_OCTETS) // self.count)
         self._none = _OCTETS[len(self._by_octet) :]
@@ -80,11 +79,11 @@ class Topic:
         return queue
 
 
-class Topics(dict[str, Topic]):
+class Topics:
     """All topics that the producer has metadata of, by name; queues outlive a change of metadata."""
 
     def __init__(self, new_queue: Callable[[TopicPartition], PartitionQueue]) -> None:
-        super().__init__()
+        self.known: dict[str, Topic] = {}
         self._new_queue = new_queue
         self._queues: dict[TopicPartition, PartitionQueue] = {}
 
@@ -93,14 +92,14 @@ class Topics(dict[str, Topic]):
         for name in names:
             found = metadata.topics.get(name)
             if found is None or found.error is not None:
-                self.pop(name, None)
+                self.known.pop(name, None)
                 continue
             numbers = sorted(partition.number for partition in found.partitions if partition.writable)
-            known = self.get(name)
+            known = self.known.get(name)
             if not numbers:
-                self.pop(name, None)
+                self.known.pop(name, None)
             elif known is None or list(known.by_number) != numbers:
-                self[name] = Topic([self._queue(TopicPartition(name, number)) for number in numbers])
+                self.known[name] = Topic([self._queue(TopicPartition(name, number)) for number in numbers])
 
     def _queue(self, partition: TopicPartition) -> PartitionQueue:
         # setdefault: two threads that learn of a topic at once must end up with the same queue.
@@ -122,11 +121,11 @@ class ClusterView:
 
     def topics(self, exclude_internal_topics: bool = True) -> set[str]:
         """Names of the known topics."""
-        return set(self._topics)
+        return set(self._topics.known)
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
         """Numbers of the partitions that can be written to; None if the topic is not known."""
-        found = self._topics.get(topic)
+        found = self._topics.known.get(topic)
         return None if found is None else set(found.by_number)
 
     def available_partitions_for_topic(self, topic: str) -> set[int] | None:
@@ -135,5 +134,5 @@ class ClusterView:
 
     def leader_for_partition(self, partition: TopicPartition) -> int | None:
         """The node that leads the partition; None if the partition is not known."""
-        found = self._topics.get(partition.topic)
+        found = self._topics.known.get(partition.topic)
         return 0 if found is not None and partition.partition in found.by_number else None

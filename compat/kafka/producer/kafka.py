@@ -30,6 +30,7 @@ from compat.kafka._client import Client, cut_off_in_child
 from compat.kafka._metrics import Gauges, ProducerMetrics, new_registry
 from compat.kafka._mirror import counterpart_names
 from compat.kafka.producer import _accumulator  # its class would hide kafka-python's of this name
+from compat.kafka.producer._batches import NANOSECONDS
 from compat.kafka.producer._config import check_config, read_config
 from compat.kafka.producer._future import RecordFuture, failed_future
 from compat.kafka.producer._identity import Identity
@@ -93,6 +94,7 @@ class KafkaProducer:
         )
         self._sender = Sender(self._client, self._accumulator, self.config, metrics, identity)
         self._topics = self._accumulator.topics
+        self._known = self._topics.known
         self._partitioning = Partitioning(self._client, self._topics, self._sender.refresh, self.config)
         self._serializes = any(self.config[key] is not None for key in ("key_serializer", "value_serializer"))
         self._partitions_itself = type(self.config["partitioner"]) is DefaultPartitioner
@@ -188,15 +190,20 @@ class KafkaProducer:
             value_size = len(value_bytes)
             size += value_size
 
-        known = self._topics.get(topic)
-        if known is None:
+        try:
+            known = self._known[topic]
+        except KeyError:
+            known = None
+        if known is None:  # not there above: what goes wrong here would be told as a KeyError's consequence
             try:
                 known = self._partitioning.await_topic(topic)
             except BrokerResponseError as error:
                 log.error("%s: no metadata of topic %s: %s", self, topic, error)
                 return failed_future(topic, partition, error, (key_size, value_size, header_size))
         if partition is None and self._partitions_itself:
-            if key_bytes is None:
+            if known.only is not None:
+                queue = known.only
+            elif key_bytes is None:
                 try:
                     queue = known.any_queue()
                 except IndexError:
@@ -216,11 +223,13 @@ class KafkaProducer:
         if self._transactions is not None:
             self._transactions.check_send()
         if timestamp_ms is None:
-            timestamp_ms = self._time_ns() // 1_000_000
+            timestamp = self._time_ns()
         elif type(timestamp_ms) is not int or timestamp_ms not in _TIMESTAMPS:
             raise TypeError(timestamp_ms)
+        else:
+            timestamp = timestamp_ms * NANOSECONDS
 
-        record = (timestamp_ms, key_bytes, value_bytes, headers or ())
+        record = (timestamp, key_bytes, value_bytes, headers or ())
         batch = queue.open
         records = batch.records
         index = len(records)
@@ -236,7 +245,7 @@ class KafkaProducer:
 
         future: RecordFuture = RecordFuture()
         future._produce_future = batch
-        future.args = (index, timestamp_ms, None, key_size, value_size, header_size)
+        future._place = (index, timestamp, None, key_size, value_size, header_size)
         return future
 
     # -- flush and close ---------------------------------------------------------------------------
@@ -374,7 +383,7 @@ class KafkaProducer:
 
     def partitions_for(self, topic: str) -> set[int]:
         """Numbers of the topic's partitions that can be written to; waits up to ``max_block_ms`` for it."""
-        known = self._topics.get(topic)
+        known = self._topics.known.get(topic)
         if known is None:
             if self._closed:
                 raise self._client.closed_error("KafkaProducer already closed!")

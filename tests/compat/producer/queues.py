@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from compat.kafka.producer._batches import Batch, PartitionQueue
+from compat.kafka.producer._batches import NANOSECONDS, Batch, PartitionQueue
 from compat.kafka.producer._callbacks import CallbackThread
 from dafka.hub.hub import get_hub
 
-RECORD = (1, None, b"v" * 40, ())
+RECORD = (NANOSECONDS, None, b"v" * 40, ())
 SIZE = 50  # octets of it, by estimate
 ROOM = 3 * SIZE  # for three of them
 

@@ -15,7 +15,7 @@ from compat.kafka.errors import (
     KafkaError,
 )
 from compat.kafka.producer import _batches
-from compat.kafka.producer._batches import PartitionQueue
+from compat.kafka.producer._batches import NANOSECONDS, PartitionQueue
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
 from tests.compat.producer.queues import RECORD, ROOM, SIZE, Accumulator, filled
@@ -60,7 +60,7 @@ def test_a_batch_counts_as_incomplete_from_its_first_record_on(
 
 def test_sealed_batches_are_taken_encoded_and_in_their_order(queue: PartitionQueue) -> None:
     for number in range(7):
-        queue.append((number, None, b"v" * 40, ()), SIZE)
+        queue.append((number * NANOSECONDS, None, b"v" * 40, ()), SIZE)
     queue.seal_open()
     taken = [queue.take_sealed() for _ in range(3)]
     times = [decode_batch(batch.content).timestamps for batch in taken if batch and batch.content]
@@ -95,8 +95,8 @@ def test_a_batch_that_another_thread_encodes_is_left_to_it_for_a_while(
 
 def test_a_record_that_joined_before_its_batch_was_settled_is_sent_with_it(queue: PartitionQueue) -> None:
     batch, _, _ = queue.append(RECORD, SIZE)
-    records, mine = batch.records, (7, None, b"mine", ())
-    records += [(6, None, b"another thread's", ()), mine]  # as send() does, without the lock
+    records, mine = batch.records, (7 * NANOSECONDS, None, b"mine", ())
+    records += [(6 * NANOSECONDS, None, b"another thread's", ()), mine]  # as send() does, without the lock
     assert queue.place(batch, records, mine, 1) == 2  # the batch is open
     queue.seal_open()
     assert queue.place(batch, records, mine, 1) == 2  # ... and now sealed
@@ -111,16 +111,16 @@ def test_a_record_that_is_appended_with_the_lock_knows_its_place_though_another_
 ) -> None:
     class Overtaken(list[Any]):
         def append(self, record: Any) -> None:
-            self += [(6, None, b"another thread's", ()), record]
+            self += [(6 * NANOSECONDS, None, b"another thread's", ()), record]
 
     batch, _, _ = queue.append(RECORD, SIZE)
     batch.records = Overtaken(batch.records)
-    assert queue.append((7, None, b"mine", ()), SIZE) == (batch, 2, None)
+    assert queue.append((7 * NANOSECONDS, None, b"mine", ()), SIZE) == (batch, 2, None)
 
 
 def test_a_record_that_came_after_its_batch_was_settled_is_not_sent_with_it(queue: PartitionQueue) -> None:
     batch, _, _ = queue.append(RECORD, SIZE)
-    records, late = batch.records, (7, None, b"late", ())
+    records, late = batch.records, (7 * NANOSECONDS, None, b"late", ())
     queue.seal_open()
     records.append(late)
     assert queue.place(batch, records, late, 1) == -1
@@ -136,7 +136,7 @@ def test_a_batch_whose_sealing_was_interrupted_is_settled_by_the_one_that_encode
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(_batches.Batch, "settle", interrupted)
         queue.seal_open()
-    records, late = batch.records, (7, None, b"late", ())
+    records, late = batch.records, (7 * NANOSECONDS, None, b"late", ())
     records.append(late)
     assert queue.take_sealed() is batch and batch.count == 2
     assert queue.place(batch, records, late, 1) == 1

@@ -107,7 +107,7 @@ def alone(
         patched.setattr(RecordAccumulator, "serve", lambda self, sender: None)
         producer = new_producer()
     yield producer
-    producer._topics.clear()
+    producer._topics.known.clear()
 
 
 @pytest.mark.parametrize("encoded_by_both", [False, True])
@@ -133,7 +133,7 @@ def sent_while(producer: KafkaProducer, before: int, meanwhile: str, place: int)
     queue = PartitionQueue(
         producer._client.hub, TopicPartition("t", 0), ROOM + _batches.BATCH_HEADER, None, accumulator
     )
-    producer._topics["t"] = Topic([queue])
+    producer._topics.known["t"] = Topic([queue])
     hub, sent = Hub(accumulator, queue), list[tuple[bytes, Any]]()
 
     def send(count: int) -> None:
