@@ -328,16 +328,15 @@ class Endpoint:
             self.stores.unsubscribed(prefix)
 
     def received(self, inbound: Inbound, speaker: Speaker | None = None) -> None:
-        """Messages have come for any of the nodes."""
+        """Messages have come for any of the nodes. Waits as a green thread if they are many."""
         self._count(inbound)
-        self.speaker = speaker
-        for run in inbound.runs:
-            self._dispatch(run, None, from_peer=True)
-        for command in inbound.commands:
-            if type(command) is Fetch:
+        items = (*inbound.runs, *inbound.commands)
+        for item in Pace().over(items, every=limits.DELIVERED_AT_ONCE) if len(items) > 1 else items:
+            if type(item) is Fetch:
                 self.counts["fetches_in"] += 1
-            self._dispatch(command, None, from_peer=True)
-        self.speaker = None
+            self.speaker = speaker
+            self._dispatch(item, None, from_peer=True)
+            self.speaker = None
 
     def reached(self, peer: str) -> None:
         """There is a connection to a peer."""

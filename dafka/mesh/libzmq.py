@@ -13,6 +13,7 @@ from typing import Any
 import zmq
 
 from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace
 from dafka.mesh import limits
 from dafka.mesh.lane import Lane
 from dafka.mesh.options import EndpointOptions
@@ -93,7 +94,7 @@ class LibzmqTransport:
 
     def _read_subscriptions(self) -> bool:
         messages = self._publisher.receive(limits.ROUND_MESSAGES)
-        for message, *_rest in messages:
+        for message, *_rest in Pace().over(messages, every=limits.DELIVERED_AT_ONCE):
             if message[:1] == b"\x01":
                 self._sink.subscribed(message[1:])
             elif message[:1] == b"\x00":

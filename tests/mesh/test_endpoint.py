@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
+from collections import Counter
 from contextlib import ExitStack
 from functools import partial
 
@@ -21,6 +23,8 @@ from dafka.mesh.producer import ProducerClosedError, UnacknowledgedError
 from dafka.mesh.tower import TowerBindError
 from dafka.protocol import commands
 from dafka.protocol.framing import Framing, encode
+from dafka.protocol.runs import Inbound
+from dafka.roles.outputs import Subscribe
 from dafka.roles.peers import PeersRole
 
 
@@ -278,6 +282,32 @@ def test_a_node_that_joins_is_told_of_very_many_subscriptions_little_by_little()
             until(lambda: len(node.told) == len(prefixes))
         assert node.told == prefixes
         assert len(leaving.told) == limits.TOLD_AT_ONCE + 10
+        hub.run(endpoint.detach, node)
+
+
+@each_time
+def test_commands_that_come_together_are_handled_in_several_turns():
+    class Slow(Node):
+        def __init__(self) -> None:
+            self.told: list[tuple[commands.Command, object]] = []
+
+        def on_command(self, command: commands.Command) -> None:
+            ends = time.thread_time() + 0.0002
+            while time.thread_time() < ends:
+                pass
+            self.told.append((command, endpoint.speaker))
+
+    hub, speaker = get_hub(), ("127.0.0.1", 1)
+    fetches = [commands.Fetch(ADDRESS, b"%032X" % number, b"t", number, 1) for number in range(1000)]
+    with Tower() as tower, Consumer(["hello"], tower=tower) as consumer:
+        endpoint, node = consumer._node.endpoint, Slow()
+        hub.run(endpoint.attach, node)
+        hub.run(endpoint.publish, node, [Subscribe(b"F")])
+        with short_turns():
+            hub.run(endpoint.received, Inbound([], fetches, Counter()), speaker)
+        assert node.told == [(command, speaker) for command in fetches]
+        assert endpoint.speaker is None
+        assert endpoint.counts["fetches_in"] == 1000
         hub.run(endpoint.detach, node)
 
 
