@@ -295,7 +295,8 @@ class Coordinator(GroupInterface):
         if isinstance(group, Group):
             return group.describe()
         simple = group is None and self._offsets.has_group(name)
-        return GroupDescription(None, (State.EMPTY if simple else State.DEAD).value)
+        detail = "" if group is None else f"Group {name} is not a classic group."
+        return GroupDescription(None, (State.EMPTY if simple else State.DEAD).value, detail=detail)
 
     def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ListedGroup]:
         wanted_states = {state.lower() for state in states}
@@ -318,7 +319,7 @@ class Coordinator(GroupInterface):
         ]
 
     def delete_groups(self, groups: Iterable[str]) -> dict[str, Error | None]:
-        return {name: self._delete(name) for name in Pace().over(groups)}
+        return {name: self._delete(name) for name in Pace().over(dict.fromkeys(groups))}
 
     def _delete(self, name: str) -> Error | None:
         if not isinstance(name, str):
@@ -437,7 +438,8 @@ class Coordinator(GroupInterface):
             # Members may have joined since the last round.
             found = self._groups.get(group)
             read = found.subscribed() if found is not None else frozenset()
-            rest = [key for key in some if read is not None and key[0] not in read]
+            absent = self._offsets.without_partition(some)
+            rest = [key for key in some if key in absent or (read is not None and key[0] not in read)]
             answers.update(dict.fromkeys(some, GroupSubscribedToTopicError))
             answers.update(self._offsets.delete(group, rest))
         return answers

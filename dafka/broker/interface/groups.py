@@ -117,13 +117,14 @@ class MemberDescription(NamedTuple):
 
 
 class GroupDescription(NamedTuple):
-    """A group. ``state`` is Kafka's word for it, "Dead" if there is no such group."""
+    """A group. ``state`` is Kafka's word for it, "Dead" if there is no such group; ``detail`` says why."""
 
     error: Error | None
     state: str
     protocol_type: str = ""
     protocol: str = ""
     members: Sequence[MemberDescription] = ()
+    detail: str = ""
 
 
 class ListedGroup(NamedTuple):

@@ -184,8 +184,9 @@ def test_offsets_are_deleted_unless_a_member_reads_the_topic(client):
     client.call("commit_offsets", "g", offsets)
     metadata = ConsumerProtocolSubscription(0, ["t"], b"").encode()
     stable(client, 1, protocols=[("p", metadata)])
-    assert client.call("delete_offsets", "g", [("t", 0), ("u", 0), ("v", 0)]) == {
+    assert client.call("delete_offsets", "g", [("t", 0), ("t", 9), ("u", 0), ("v", 0)]) == {
         ("t", 0): errors.GroupSubscribedToTopicError,
+        ("t", 9): errors.UnknownTopicOrPartitionError,
         ("u", 0): None,
         ("v", 0): errors.UnknownTopicOrPartitionError,
     }
@@ -217,7 +218,7 @@ def test_a_group_without_members_is_deleted_with_its_offsets(client):
         "": errors.GroupIdNotFoundError,
     }
     client.call("leave_group", "g", [LeavingMember(leader.member_id)])
-    assert client.call("delete_groups", ["g"]) == {"g": None}
+    assert client.call("delete_groups", ["g", "g"]) == {"g": None}
     assert client.call("fetch_offsets", "g") == {}
     assert client.call("list_groups") == []
 

@@ -12,6 +12,7 @@ from kafka.protocol.admin import (
     CreateTopicsRequest,
     DeleteGroupsRequest,
     DeleteTopicsRequest,
+    IncrementalAlterConfigsRequest,
     ListGroupsRequest,
 )
 from kafka.protocol.consumer import (
@@ -19,6 +20,7 @@ from kafka.protocol.consumer import (
     JoinGroupRequest,
     LeaveGroupRequest,
     OffsetCommitRequest,
+    OffsetDeleteRequest,
     OffsetFetchRequest,
     SyncGroupRequest,
 )
@@ -244,13 +246,29 @@ class GroupMembers:
             step.odd["version"],
         )
 
+    def _deleted_offsets(self, step: Step, known: Known) -> tuple[Any, int]:
+        Topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
+        numbers = {step.odd["number"], step.odd.get("partition", 99)}
+        partitions = [Topic.OffsetDeleteRequestPartition(partition_index=number) for number in numbers]
+        name = step.odd.get("topic", self._names[0])
+        topics = [Topic(name=name, partitions=partitions)]
+        return OffsetDeleteRequest(group_id=step.odd.get("group", step.group), topics=topics), 0
+
     # -- any group ----------------------------------------------------------------------------------
+
+    def _setting(self, step: Step, known: Known) -> tuple[Any, int]:
+        Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+        config = Resource.AlterableConfig(
+            name=step.odd["setting"], config_operation=0, value=step.odd["value"]
+        )
+        resource = Resource(resource_type=32, resource_name=step.group, configs=[config])
+        return IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1
 
     def _listed(self, step: Step, known: Known) -> tuple[Any, int]:
         return ListGroupsRequest(states_filter=[], types_filter=[]), 5
 
     def _deleted(self, step: Step, known: Known) -> tuple[Any, int]:
-        return DeleteGroupsRequest(groups_names=[step.odd.get("group", step.group)]), 2
+        return DeleteGroupsRequest(groups_names=[step.odd.get("group", step.group)] * 2), 2
 
     # -- members with the classic protocol ----------------------------------------------------------
 

@@ -48,10 +48,17 @@ class Members(ShareMembers):
                 active_tasks=active,
                 standby_tasks=standby,
                 warmup_tasks=others,
+                shutdown_application="shutdown" in step.odd,
+                user_endpoint=self._endpoint(step),
                 process_id=step.odd.get("process_id", f"process-{step.member}" if joins else None),
             ),
             0,
         )
+
+    @staticmethod
+    def _endpoint(step: Step) -> Any:
+        wanted = step.odd.get("endpoint")
+        return wanted and StreamsGroupHeartbeatRequest.Endpoint(host=wanted, port=7)
 
     def _learn_streams_beat(self, step: Step, known: Known, response: Any) -> None:
         if self._learn_epoch(step, known, response) and response.active_tasks is not None:
@@ -103,4 +110,19 @@ def _topology(wanted: str, topics: list[str], seed: int) -> Any:
             repartition_source_topics=[internal("repartition", 3)],
         )
         return Topology(epoch=0, subtopologies=[first, second])
+    if wanted == "fixed":  # there is one with half as many partitions
+        first.repartition_sink_topics = [f"m{seed}-repartition"]
+        Group = Topology.Subtopology.CopartitionGroup
+        second = subtopology(
+            "1",
+            source_topics=[],
+            state_changelog_topics=[],
+            repartition_source_topics=[internal("repartition", 6)],
+            copartition_groups=[
+                Group(source_topics=[], source_topic_regex=[], repartition_source_topics=[0])
+            ],
+        )
+        return Topology(epoch=0, subtopologies=[first, second])
+    if wanted == "negative":
+        first.state_changelog_topics = [internal("log", -1)]
     return Topology(epoch=3 if wanted == "epoch" else 0, subtopologies=[first])

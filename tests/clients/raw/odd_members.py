@@ -20,6 +20,22 @@ _EPOCHS = (0, -1, -2, -3, 1, 5, 99)
 EXPRESSIONS = ("all", "first", "some", "nothing", "invalid", "")
 """Regular expressions of members of the kind "expressions"; the last one is none."""
 
+SETTINGS = (
+    ("streams.num.standby.replicas", ("0", "1", "2", "3", "-1", "many")),
+    ("streams.initial.rebalance.delay.ms", ("0", "-1", "")),
+    ("streams.assignment.interval.ms", ("0", "-1", "x")),
+    ("consumer.assignment.interval.ms", ("0", "-1", "99999999")),
+    ("consumer.session.timeout.ms", ("45000", "0", "-1", "99999999")),
+    (
+        "share.auto.offset.reset",
+        ("earliest", "none", "by_duration:PT1H", "by_duration:-PT1H", "by_duration:1"),
+    ),
+    ("share.isolation.level", ("read_committed", "READ_COMMITTED", "")),
+    ("share.delivery.count.limit", ("5", "0", "99")),
+    ("nothing.of.the.kind", ("1",)),
+)
+"""Settings of a group, and values of which some mean nothing."""
+
 _OWNED = ("none", "empty", "half", "foreign", "unknown")
 
 
@@ -128,7 +144,20 @@ def _heartbeat(name: str, by_expression: bool = False) -> Callable[[_Odd, str, s
         if name != "share_beat":
             more |= odd.some("instance_id", "", "one", "two")
         if name == "streams_beat":
-            more |= odd.some("topology", None, "epoch", "other", "copartition", "repartition", "bad", "empty")
+            more |= odd.some(
+                "topology",
+                None,
+                "epoch",
+                "other",
+                "copartition",
+                "repartition",
+                "bad",
+                "empty",
+                "fixed",
+                "negative",
+            )
+            more |= odd.some("shutdown", True)
+            more |= odd.some("endpoint", "one", "two")
             more |= odd.some("process_id", None, "", "shared")
             more |= odd.some("standby", "foreign", "empty")
             more |= odd.some("rebalance_timeout_ms", 0, -1, 5000)
@@ -168,11 +197,18 @@ def _offsets(name: str) -> Callable[[_Odd, str, str], Step]:
             **odd.some("offset", 0, -1, -2, 3, 100),
             **odd.some("instance_id", "one"),
         }
-        more["version"] = odd.chance.choice((9, 10)) if name != "joined" else 9
+        more["version"] = odd.chance.choice((9, 10))
+        if name == "commit" and odd.chance.random() < odd.oddity:
+            more["version"] = odd.chance.choice((2, 5, 7, 8))  # before groups of the newer protocols
         more["number"] = odd.chance.randrange(PARTITIONS)
         return Step(name, group, member, more)
 
     return made
+
+
+def _setting(odd: _Odd, group: str, member: str) -> Step:
+    name, values = odd.chance.choice(SETTINGS)
+    return Step("setting", group, member, {"setting": name, "value": odd.chance.choice(values)})
 
 
 def _share(name: str) -> Callable[[_Odd, str, str], Step]:
@@ -213,6 +249,7 @@ _CHOICES: dict[str, list[tuple[Callable[[_Odd, str, str], Step], int]]] = {
         (_offsets("fetched"), 2),
         (_about_group("consumer_describe"), 2),
         (_about_group("listed"), 1),
+        (_offsets("deleted_offsets"), 1),
         (_about_group("deleted"), 1),
     ],
     "expressions": [
@@ -233,6 +270,7 @@ _CHOICES: dict[str, list[tuple[Callable[[_Odd, str, str], Step], int]]] = {
         (_offsets("commit"), 2),
         (_about_group("consumer_describe"), 2),
         (_about_group("listed"), 1),
+        (_offsets("deleted_offsets"), 1),
         (_about_group("deleted"), 1),
     ],
     "share": [
@@ -244,6 +282,7 @@ _CHOICES: dict[str, list[tuple[Callable[[_Odd, str, str], Step], int]]] = {
         (_offsets("alter_share_offsets"), 1),
         (_offsets("delete_share_offsets"), 1),
         (_about_group("listed"), 1),
+        (_offsets("deleted_offsets"), 1),
         (_about_group("deleted"), 1),
     ],
     "streams": [
@@ -252,6 +291,8 @@ _CHOICES: dict[str, list[tuple[Callable[[_Odd, str, str], Step], int]]] = {
         (_offsets("fetched"), 1),
         (_about_group("streams_describe"), 2),
         (_about_group("listed"), 1),
+        (_offsets("deleted_offsets"), 1),
+        (_setting, 2),
         (_about_group("deleted"), 1),
     ],
 }

@@ -126,7 +126,7 @@ def describe_groups(broker: BrokerInterface, request: Any, context: Context) -> 
         described.append(
             _Described(
                 error_code=error_code(error),
-                error_message=error_message(error, f"Group {name} not found."),
+                error_message=error_message(error, group.detail or f"Group {name} not found."),
                 group_id=name,
                 group_state=group.state,
                 protocol_type=group.protocol_type,

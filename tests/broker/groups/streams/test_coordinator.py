@@ -145,6 +145,12 @@ def test_a_group_has_one_protocol_while_it_has_members(topic):
     assert join(topic, "x").error is GroupIdNotFoundError
 
 
+def test_a_group_of_another_kind_is_said_to_be_one(topic):
+    join(topic, "x")
+    found = topic.call("describe_groups", ["g"])["g"]
+    assert (found.state, found.detail) == ("Dead", "Group g is not a classic group.")
+
+
 def test_a_group_that_there_is_not_is_named(topic):
     assert send(topic, "x", 1)[:2] == (GroupIdNotFoundError, "Streams group g not found.")
     assert send(topic, "x", -1)[:2] == (GroupIdNotFoundError, "Group g not found.")
