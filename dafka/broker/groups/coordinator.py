@@ -241,7 +241,7 @@ class Coordinator(GroupInterface):
 
     def _downgraded(self, name: str, group: AnyGroup) -> Group | None:
         """The classic group that takes the place of one in which only classic members are left."""
-        if isinstance(group, ConsumerGroup) and group.only_classic and self._policy.downgrades:
+        if isinstance(group, ConsumerGroup) and self._policy.may_downgrade(group, self._terms.size):
             if len(group.members) <= MIGRATED_AT_ONCE:
                 return downgraded(self._groups.clock(), group, self._groups.deliver, self._terms)
             if name not in self._downgrading:

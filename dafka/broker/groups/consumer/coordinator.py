@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from uuid import UUID
 
-from kafka.errors import BrokerResponseError, CoordinatorLoadInProgressError
+from kafka.errors import BrokerResponseError, CoordinatorLoadInProgressError, GroupIdNotFoundError
 
 from dafka.broker.groups.consumer.group import ConsumerGroup
 from dafka.broker.groups.consumer.kept import FORMAT, SavedGroup, SavedMember
@@ -119,7 +119,7 @@ class ConsumerGroups(ConsumerGroupInterface):
         if request.member_epoch > JOIN_EPOCH and isinstance(found := self._groups.get(name), ConsumerGroup):
             found.look_ahead(request, _AHEAD.run)
         self._groups.check_joins(name)
-        group, before = self._group(name, request.member_epoch == JOIN_EPOCH), self._groups.get(name)
+        group, before = self._group(name, request.member_epoch), self._groups.get(name)
         now = self._groups.clock()
         session = self._seconds(name, "consumer.session.timeout.ms")
         group.interval = self._seconds(name, "consumer.assignment.interval.ms")
@@ -135,13 +135,15 @@ class ConsumerGroups(ConsumerGroupInterface):
         self._groups.saved(name)
         return ConsumerHeartbeatAnswer(None, "", answer.member_id, answer.epoch, interval, answer.assignment)
 
-    def _group(self, name: str, may_begin: bool) -> ConsumerGroup:
-        found = self._groups.get(name)
+    def _group(self, name: str, member_epoch: int) -> ConsumerGroup:
+        found, may_begin = self._groups.get(name), member_epoch == JOIN_EPOCH
+        if found is None and member_epoch > JOIN_EPOCH:
+            raise GroupIdNotFoundError(f"Consumer group {name} not found.")
         if may_begin and (found is None or (found.type is GroupType.CLASSIC and not found.occupied)):
             self._groups.check_room()
             return ConsumerGroup(self._groups.clock(), self._topics, FIRST_EPOCH, name)
         if may_begin and isinstance(found, Group):
-            self._policy.check_upgrade(name)
+            self._policy.check_upgrade(name, found, self._most)
             group = upgraded(self._groups.clock(), name, found, self._topics)
             if self._groups.get(name) is not found:
                 raise CoordinatorLoadInProgressError(f"Group {name} is changing its protocol.")

@@ -49,23 +49,35 @@ class Policy(NamedTuple):
         """Whether classic members may join a group of the newer protocol that has members."""
         return self.upgrades or self.downgrades
 
-    def check_upgrade(self, name: str) -> None:
-        """Raise GroupIdNotFoundError unless a classic group with members may be upgraded."""
+    def check_upgrade(self, name: str, group: Group, most: int) -> None:
+        """Raise GroupIdNotFoundError unless a classic group with members may be upgraded.
+
+        A group of the newer protocol has ``most`` members at most.
+        """
+        why = ""
         if not self.upgrades:
+            why = "online upgrade is disabled"
+        elif group.protocol_type != ConsumerProtocolType:
+            why = "the group does not use the consumer embedded protocol"
+        elif len(group.members) > most:
+            why = "the group size exceeds the consumer group maximum size"
+        if why:
             raise GroupIdNotFoundError(
-                f"Cannot upgrade classic group {name} to consumer group because online upgrade is disabled."
+                f"Cannot upgrade classic group {name} to consumer group because {why}."
             )
+
+    def may_downgrade(self, group: ConsumerGroup, most: int) -> bool:
+        """Whether this is to be a classic group, which has ``most`` members at most."""
+        return self.downgrades and group.only_classic and len(group.members) <= most
 
 
 def upgraded(now: float, name: str, classic: Group, topics: Topics) -> ConsumerGroup:
     """The group with the newer protocol, with the members of the classic one and what they have.
 
     Waits as a green thread if there are many. The classic group is as it was, and to be dismissed when the
-    new one has taken its place. Raises GroupIdNotFoundError if its members are not consumers, and
+    new one has taken its place. Raises GroupIdNotFoundError if what its members say cannot be read, and
     CoordinatorLoadInProgressError if they change faster than they can be taken over.
     """
-    if classic.protocol_type != ConsumerProtocolType:
-        raise GroupIdNotFoundError(f"Group {name} is not a consumer group.")
     pace = Pace()
     for _ in range(ATTEMPTS):
         generation, seen = classic.generation, [_Seen.of(one) for one in classic.members.values()]

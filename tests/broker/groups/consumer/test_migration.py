@@ -9,6 +9,7 @@ import pytest
 from broker.clients import Client
 from broker.groups.clocked import Table as ClassicTable
 from broker.groups.consumer.group_table import Table
+from broker.groups.test_coordinator import together
 from kafka.errors import (
     CoordinatorLoadInProgressError,
     GroupIdNotFoundError,
@@ -21,7 +22,7 @@ from timing import until
 from dafka import Broker
 from dafka.broker.groups import coordinator as coordinator_module
 from dafka.broker.groups.consumer import classic, migration
-from dafka.broker.groups.consumer.migration import dismiss, downgraded, upgraded
+from dafka.broker.groups.consumer.migration import Policy, dismiss, downgraded, upgraded
 from dafka.broker.groups.generation import State, at_once
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.groups import GroupType, JoinRequest, LeavingMember
@@ -121,10 +122,17 @@ def test_a_member_has_what_it_joined_with_until_its_sync_is_answered(table):
     assert list(member.assigned.values()) == [{0, 1, 2}]
 
 
-def test_a_group_of_other_members_stays_as_it_is(table, old):
-    old.group.protocol_type = "connect"
-    with pytest.raises(GroupIdNotFoundError):
-        upgraded(0.0, "g", old.group, table.topics)
+@pytest.mark.parametrize(
+    ("protocol_type", "most", "why"),
+    [
+        ("connect", 9, "the group does not use the consumer embedded protocol"),
+        ("consumer", 1, "the group size exceeds the consumer group maximum size"),
+    ],
+)
+def test_a_group_of_other_members_or_too_many_stays_as_it_is(old, protocol_type, most, why):
+    old.group.protocol_type = protocol_type
+    with pytest.raises(GroupIdNotFoundError, match=f"group g to consumer group because {why}"):
+        Policy().check_upgrade("g", old.group, most)
     assert old.group.state is State.STABLE
 
 
@@ -239,6 +247,33 @@ def test_the_brokers_policy_says_which_way_a_group_may_go(policy, upgrades, mixe
         assert mixed.newer(epoch=-1).error is None
         if mixes:
             assert mixed.type() is (GroupType.CLASSIC if downgrades else GroupType.CONSUMER)
+
+
+def test_a_group_of_more_than_a_classic_one_may_have_stays_of_the_newer_protocol():
+    with Broker(group_settings={"group.max.size": "1"}) as broker:
+        mixed = Mixed(broker)
+        assert mixed.newer().error is None
+        assert [mixed.classic().error for _ in range(2)] == [None, None]
+        assert mixed.newer(epoch=-1).error is None
+        assert mixed.type() is GroupType.CONSUMER
+
+
+def test_a_group_of_more_than_one_of_the_newer_protocol_may_have_stays_classic():
+    with Broker(group_settings={"group.consumer.max.size": "1"}) as broker:
+        mixed = Mixed(broker)
+        request = JoinRequest("", 10.0, 10.0, "consumer", PROTOCOLS)
+        joined = together(mixed.client, [("join_group", ("g", request), {})] * 2)
+        assert [one.error for one in joined] == [None, None]
+        answer = mixed.newer()
+        assert answer.error is GroupIdNotFoundError and "maximum size" in answer.detail
+        assert mixed.type() is GroupType.CLASSIC
+
+
+def test_a_group_that_there_is_not_is_named():
+    with Broker() as broker:
+        mixed = Mixed(broker)
+        assert mixed.newer(epoch=1)[:2] == (GroupIdNotFoundError, "Consumer group g not found.")
+        assert mixed.newer(epoch=-1)[:2] == (GroupIdNotFoundError, "Group g not found.")
 
 
 def test_a_group_without_members_takes_the_protocol_of_whoever_comes_whatever_the_policy():
