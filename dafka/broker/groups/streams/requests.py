@@ -6,13 +6,15 @@ from kafka.errors import InvalidRequestError
 
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from dafka.broker.groups.streams.tasks import Roles, frozen
-from dafka.broker.groups.streams.topology import check_topology
+from dafka.broker.groups.streams.topology import check_names, check_parts
 from dafka.broker.interface.streams_groups import StreamsHeartbeat
 from dafka.broker.limits import GROUP_TASKS, MEMBER_TEXT
 
 
 def check_heartbeat(group: object, request: StreamsHeartbeat) -> None:
     """Raise InvalidRequestError or StreamsInvalidTopologyError."""
+    if request.topology is not None:
+        check_names(request.topology)
     _check_supported(request)
     if not request.member_id.strip():
         raise InvalidRequestError("MemberId can't be empty.")
@@ -30,7 +32,7 @@ def check_heartbeat(group: object, request: StreamsHeartbeat) -> None:
                 raise InvalidRequestError(f"{kind} must be empty when (re-)joining.")
         if request.topology is None:
             raise InvalidRequestError("Topology must be non-null when (re-)joining.")
-        check_topology(request.topology)
+        check_parts(request.topology)
     elif request.member_epoch < LEAVE_STATIC_EPOCH:
         raise InvalidRequestError(
             f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2."

@@ -21,7 +21,19 @@ RESERVED = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 def check_topology(topology: Topology) -> None:
     """Raise InvalidRequestError or StreamsInvalidTopologyError for a topology that is refused."""
+    check_names(topology)
+    check_parts(topology)
+
+
+def check_names(topology: Topology) -> None:
+    """The part of :func:`check_topology` that comes before everything else about a heartbeat."""
     _check_size(topology)
+    sinks = {name for one in topology.subtopologies for name in one.repartition_sinks}
+    _check_names(required_topics(topology) | sinks)
+
+
+def check_parts(topology: Topology) -> None:
+    """The other part of it."""
     if topology.epoch < 0:
         raise InvalidRequestError(f"The epoch of a topology is 0 or more, not {topology.epoch}.")
     if any(one.regexes for one in topology.subtopologies):
@@ -50,10 +62,6 @@ def check_topology(topology: Topology) -> None:
                 len(text) > MEMBER_TEXT for pair in topic.configs.items() for text in pair
             ):
                 raise InvalidRequestError(f"Internal topic {topic.name} cannot be made as it is described.")
-    names = required_topics(topology) | {
-        name for one in topology.subtopologies for name in one.repartition_sinks
-    }
-    _check_names(names)
 
 
 def _check_size(topology: Topology) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from dafka.broker.codec.errors import error_code, error_message
+from dafka.broker.groups.streams.topology import RESERVED
 from dafka.broker.interface.broker import Error
 from dafka.broker.server.answers.streams_groups import refused
 from dafka.broker.server.rights.asked import Asked
 from dafka.broker.server.rights.described import described
+from dafka.broker.topics.table import is_legal
 
 TOPICS_REFUSED = "The described group uses topics that the client is not authorized to describe."
 
@@ -20,7 +22,8 @@ def heartbeat(asked: Asked) -> Any:
     if not asked.may(group, asked.request.group_id):
         return asked.refused(group.error)
     names = _topics(asked.request.topology)
-    if asked.allowed(topic, names) != names:
+    are_topics = all(is_legal(name) and name not in RESERVED for name in names)  # others are refused anyway
+    if are_topics and asked.allowed(topic, names) != names:
         return asked.refused(topic.error)
     return asked.answer()
 

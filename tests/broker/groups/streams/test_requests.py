@@ -6,7 +6,12 @@ import pytest
 from kafka.errors import InvalidRequestError
 
 from dafka.broker.groups.streams.requests import check_heartbeat
-from dafka.broker.interface.streams_groups import StreamsHeartbeat, Subtopology, Topology
+from dafka.broker.interface.streams_groups import (
+    StreamsHeartbeat,
+    StreamsInvalidTopologyError,
+    Subtopology,
+    Topology,
+)
 
 JOIN = StreamsHeartbeat(
     "m",
@@ -53,3 +58,9 @@ def test_a_heartbeat_is_refused(changed, words):
 def test_a_group_has_a_name():
     with pytest.raises(InvalidRequestError, match="GroupId"):
         check_heartbeat(" ", JOIN)
+
+
+def test_names_that_are_no_topics_are_said_before_everything_else():
+    topology = Topology(1, [Subtopology("0", ["__consumer_offsets"])])
+    with pytest.raises(StreamsInvalidTopologyError, match="prohibited"):
+        check_heartbeat("", JOIN._replace(member_id="", instance_id="i", topology=topology))

@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 from broker.clients import Client, batch
 from broker.server.client import WireClient
-from broker.server.samples import fetch, produce
-from kafka.errors import TopicAuthorizationFailedError, TransactionalIdAuthorizationFailedError
+from broker.server.samples import fetch, produce, streams_heartbeat
+from kafka.errors import (
+    GroupAuthorizationFailedError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailedError,
+)
 from kafka.protocol.admin import DeleteTopicsRequest
 from kafka.protocol.metadata import MetadataRequest
 
@@ -17,7 +21,12 @@ from dafka import Broker
 from dafka.broker.codec.messages.consumer_group import ConsumerGroupDescribeRequest
 from dafka.broker.codec.messages.streams_group import StreamsGroupDescribeRequest
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
-from dafka.broker.interface.streams_groups import StreamsHeartbeat, Subtopology, Topology
+from dafka.broker.interface.streams_groups import (
+    StreamsHeartbeat,
+    StreamsInvalidTopologyError,
+    Subtopology,
+    Topology,
+)
 from dafka.protocol.batch import ATTRIBUTES, TRANSACTIONAL_BIT
 from dafka.security import ServerAcls
 from dafka.security.acls.terms import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
@@ -186,6 +195,13 @@ def test_groups_are_not_described_whose_topics_may_not_be_and_the_answer_says_so
         (found,) = wire.ask(kind(group_ids=[group], include_authorized_operations=False), 0).groups
         return found.error_code, found.error_message
 
+    # What is no topic is said to everybody who may be a member.
+    assert (
+        wire.ask(streams_heartbeat("a/b", group_id="s"), 0).error_code == GroupAuthorizationFailedError.errno
+    )
+    allow(client, may._replace(operation=Operation.READ))
+    assert wire.ask(streams_heartbeat("a/b", group_id="s"), 0).error_code == StreamsInvalidTopologyError.errno
+    assert wire.ask(streams_heartbeat("t", group_id="s"), 0).error_code == REFUSED
     words = "topic(s) that the client is not authorized to describe."
     assert said(ConsumerGroupDescribeRequest, "c") == (REFUSED, f"The group has described {words}")
     words = "topics that the client is not authorized to describe."
