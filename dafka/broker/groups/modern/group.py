@@ -267,7 +267,9 @@ class ModernGroup(Due, ABC, Generic[M, S]):
     def check_size(self, member_id: str, most: int) -> None:
         """Raise GroupMaxSizeReachedError if ``member_id`` would be one member too many."""
         if member_id not in self.members and len(self.members) >= most:
-            raise GroupMaxSizeReachedError(f"The group has reached its maximum capacity of {most} members.")
+            raise GroupMaxSizeReachedError(
+                f"The {self.type.value} group has reached its maximum capacity of {most} members."
+            )
 
     def check_epoch(self, member: M, epoch: int, lost_answer: bool = True) -> None:
         """Raise FencedMemberEpochError if a heartbeat with this epoch must not count.

@@ -8,6 +8,7 @@ import pytest
 from broker.groups.modern.known_topics import FakeTopics
 from kafka.errors import (
     FencedMemberEpochError,
+    GroupMaxSizeReachedError,
     InvalidRequestError,
     StaleMemberEpochError,
     UnknownMemberIdError,
@@ -205,6 +206,15 @@ def test_a_member_has_the_application_shut_down_until_the_group_is_empty():
     assert [one.code for one in answer.statuses] == [StatusCode.SHUTDOWN_APPLICATION]
     table.send("x", -1)
     assert table.group.state_name == "Empty" and not table.join("z").statuses
+
+
+def test_a_full_group_takes_its_members_again_and_nobody_else():
+    table = Table()
+    for number in range(10):
+        table.join(f"m{number}")
+    assert table.join("m3").epoch > 0
+    with pytest.raises(GroupMaxSizeReachedError, match="The streams group has reached its maximum"):
+        table.join("x")
 
 
 def test_the_first_who_has_it_shut_down_is_named():
