@@ -54,7 +54,7 @@ from dafka.broker.topics.dynamic_configs import (
     check_min_isr,
     check_unknown,
 )
-from dafka.broker.topics.group_configs import check_all
+from dafka.broker.topics.group_configs import check_all, check_of_broker
 from dafka.broker.topics.kafka_configs import broker_keys, client_metrics_keys, group_keys
 from dafka.broker.topics.table import TopicTable, is_legal
 from dafka.hub.completion import run_to_completion
@@ -201,6 +201,7 @@ class AdminCalls(AdminInterface):
                 changed = _changed(before, changes, broker_keys(), self._configs.of_broker(), "broker")
                 fresh = {key: value for key, value in changed.items() if own.get(key) != value}
                 check_broker_configs(fresh, all_brokers=not name)
+                check_of_broker(fresh, self._configs.broker_value)
                 check_unknown(changed)
                 if self._is_elr_on():
                     check_min_isr(changed, [one.name for one in changes], all_brokers=not name)

@@ -121,6 +121,13 @@ def check_group(value_of: Value, broker: Value) -> None:
             raise InvalidConfigError(f"{session} must be greater than {heartbeat}")
 
 
+def check_of_broker(configs: Mapping[str, str], broker: Value) -> None:
+    """Raise :class:`InvalidConfigError` for settings of all groups beyond their bounds."""
+    for setting in BOUNDED:
+        if f"group.{setting}" in configs:
+            _check_bounds(f"group.{setting}", setting, configs.__getitem__, broker)
+
+
 def _check_bounds(name: str, setting: str, value_of: Value, broker: Value) -> None:
     least, most = bounds_of(setting)
     number = int(value_of(name))

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 from broker.clients import Client
-from kafka.errors import GroupMaxSizeReachedError, InvalidConfigurationError, InvalidSessionTimeoutError
+from kafka.errors import (
+    GroupMaxSizeReachedError,
+    InvalidConfigurationError,
+    InvalidRequestError,
+    InvalidSessionTimeoutError,
+)
 from timing import until
 
 from dafka import Broker
@@ -110,6 +115,15 @@ def test_settings_of_a_group_that_mean_something_are_taken(client, setting, valu
 def test_a_broker_is_not_started_with_fewer_than_none(setting):
     with pytest.raises(InvalidConfigError, match="whole number"):
         check_started_with({setting: "-1"})
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+def test_settings_of_all_groups_are_within_the_same_bounds(client, kind):
+    name = f"group.{kind}.assignment.interval.ms"
+    everybody = Resource(ResourceType.BROKER, "")
+    for value, error in (("15000", None), ("15001", InvalidRequestError), ("-1", InvalidRequestError)):
+        change = ConfigChange(name, ConfigOperation.SET, value)
+        assert client.call("alter_configs", {everybody: [change]})[everybody].error is error
 
 
 @pytest.mark.parametrize("kind", ["consumer", "share", "streams"])

@@ -128,10 +128,12 @@ class ConsumerGroups(ConsumerGroupInterface):
         if isinstance(before, Group):
             dismiss(before, self._groups.deliver)
         self._groups.changed(name, group)
-        interval = min(self._seconds(name, "consumer.heartbeat.interval.ms"), session / 2)
-        interval = group.come_again(now, answer.member_id, interval)
-        if request.member_epoch >= JOIN_EPOCH and self._looks_for_topics(name, group, request):
-            interval = min(interval, max(SOONEST, len(group.members) / AGAIN_A_SECOND))
+        interval = 0.0  # it sends no further one, unless it stays
+        if request.member_epoch >= JOIN_EPOCH:
+            interval = min(self._seconds(name, "consumer.heartbeat.interval.ms"), session / 2)
+            interval = group.come_again(now, answer.member_id, interval)
+            if self._looks_for_topics(name, group, request):
+                interval = min(interval, max(SOONEST, len(group.members) / AGAIN_A_SECOND))
         self._groups.saved(name)
         return ConsumerHeartbeatAnswer(None, "", answer.member_id, answer.epoch, interval, answer.assignment)
 

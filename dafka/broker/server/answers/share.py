@@ -133,7 +133,7 @@ def _group(name: str, one: ShareGroupDescription, names: Mapping[UUID, str], ope
             )
             for member in Pace().over(one.members)
         ],
-        authorized_operations=operations,
+        authorized_operations=operations if one.error is None else None,
     )
 
 

@@ -79,7 +79,8 @@ def test_a_member_joins_reads_and_leaves(topic):
     group = described(topic)
     assert (group.error, group.state, group.epoch, group.assignment_epoch) == (None, "Stable", 2, 2)
     assert group.assignor == "uniform" and list(group.topics.values()) == ["t"]
-    assert send(topic, "x", -1).member_epoch == -1
+    left = send(topic, "x", -1)
+    assert (left.member_epoch, left.interval) == (-1, 0.0)
     assert described(topic).state == "Empty"
 
 

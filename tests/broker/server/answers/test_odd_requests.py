@@ -36,6 +36,9 @@ from kafka.protocol.consumer import (
 )
 from kafka.protocol.producer import AddPartitionsToTxnRequest, InitProducerIdRequest, TxnOffsetCommitRequest
 
+from dafka.broker.codec.messages.consumer_group import ConsumerGroupDescribeRequest
+from dafka.broker.codec.messages.share_group import ShareGroupDescribeRequest
+from dafka.broker.codec.messages.streams_group import StreamsGroupDescribeRequest
 from dafka.broker.interface.broker import CommittedOffset
 from dafka.broker.server.answers.naming import REPEATED
 
@@ -314,6 +317,17 @@ def test_settings_changed_twice_in_a_request_are_checked_first(wire: WireClient)
     asked = resource(resource_type=2, resource_name="..", configs=[change, change])
     answer = wire.ask(IncrementalAlterConfigsRequest(resources=[asked], validate_only=False), 1)
     assert [one.error_code for one in answer.responses] == [INVALID_REQUEST]
+
+
+def test_nothing_may_be_done_with_a_group_that_cannot_be_described(wire: WireClient) -> None:
+    kinds = (
+        (ConsumerGroupDescribeRequest, 1),
+        (ShareGroupDescribeRequest, 1),
+        (StreamsGroupDescribeRequest, 0),
+    )
+    for kind, version in kinds:
+        (found,) = wire.ask(kind(group_ids=["none"], include_authorized_operations=True), version).groups
+        assert (found.error_code, found.authorized_operations) == (69, None)
 
 
 def test_a_name_described_twice_is_answered_twice(wire: WireClient) -> None:
