@@ -154,37 +154,40 @@ def heartbeat(
 
 
 def leave(now: float, group: ConsumerGroup, leaving: Sequence[LeavingMember]) -> list[Error | None]:
-    """LeaveGroup."""
+    """LeaveGroup, with which an administrator removes members of the newer protocol as well."""
     answers: list[Error | None] = []
+    gone: dict[str, Member] = {}
     for member_id, instance_id, _reason in leaving:
         if member_id == NO_MEMBER and instance_id is not None:
             static = group.static(instance_id)
             member_id = NO_MEMBER if static is None else static.member_id
-        member = _named(group, member_id, instance_id)
+        member = _member(group, member_id, instance_id)
         if isinstance(member, Member):
-            group.remove(now, member)
-            answers.append(None)
-        else:
-            answers.append(member)
+            gone[member_id] = member
+        answers.append(None if isinstance(member, Member) else member)
+    group.remove_all(now, gone.values())
     return answers
 
 
-def _named(
-    group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int | None = None
-) -> Member | Error:
-    """The classic member that something comes from, or what is answered."""
+def _member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member | Error:
+    """The member of that name, or what is answered."""
     if instance_id is not None:
         static = group.static(instance_id)
         if static is not None and static.member_id != member_id:
             return FencedInstanceIdError
         if static is None:
             return UnknownMemberIdError
-    member = group.members.get(member_id)
-    if member is None or member.classic is None:
+    return group.members.get(member_id) or UnknownMemberIdError
+
+
+def _named(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> Member | Error:
+    """The classic member that something comes from, or what is answered."""
+    member = _member(group, member_id, instance_id)
+    if not isinstance(member, Member):
+        return member
+    if member.classic is None:
         return UnknownMemberIdError
-    if generation is not None and generation != member.epoch:
-        return IllegalGenerationError
-    return member
+    return member if generation == member.epoch else IllegalGenerationError
 
 
 def by_id(ids: dict[str, UUID], owned: object) -> Assignment:

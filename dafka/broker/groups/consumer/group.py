@@ -178,9 +178,7 @@ class ConsumerGroup(SubscribedGroup):
             return self.member(request.member_id)
         member = self.members.get(self._instances.get(request.instance_id, ""))
         if member is None:
-            raise UnknownMemberIdError(
-                f"Member with instance id {request.instance_id} is not a member of group {self.name}."
-            )
+            raise UnknownMemberIdError(f"Instance id {request.instance_id} is unknown.")
         if member.member_id != request.member_id:
             raise FencedInstanceIdError(
                 f"Static member {request.member_id} with instance id {request.instance_id} was fenced by "

@@ -313,6 +313,13 @@ class ModernGroup(Due, ABC, Generic[M, S]):
             self._emptied(now)
         self._wake_for_target(now)
 
+    def remove_all(self, now: float, members: Iterable[M]) -> None:
+        """Remove members together: the epoch goes up once."""
+        epoch = self.epoch
+        for member in members:
+            self.epoch = epoch
+            self.remove(now, member)
+
     def tick(self, now: float) -> None:
         """Remove the members whose time has come; of very many, some."""
         left = REMOVED_AT_ONCE

@@ -148,12 +148,28 @@ def test_a_newer_epoch_makes_a_member_join_again_in_time_or_be_removed(mixed):
 
 def test_members_leave_and_a_silent_one_is_removed(mixed):
     joined = mixed.enter()
-    leaving = [LeavingMember(joined.member_id), LeavingMember("x"), LeavingMember("none")]
-    answers = classic.leave(0.0, mixed.group, leaving)
-    assert answers == [None, UnknownMemberIdError, UnknownMemberIdError]
+    leaving = [LeavingMember(joined.member_id), LeavingMember("none")]
+    assert classic.leave(0.0, mixed.group, leaving) == [None, UnknownMemberIdError]
     mixed.enter()
     mixed.pass_time(SESSION)
     assert mixed.group.members == {}
+
+
+def test_an_administrator_removes_members_of_both_protocols_at_once(mixed):
+    joined = mixed.enter()
+    static = mixed.join("y", instance_id="i")
+    assert static.epoch == mixed.group.epoch
+    leaving = [
+        LeavingMember("x"),
+        LeavingMember("x"),
+        LeavingMember(joined.member_id),
+        LeavingMember("", "i"),
+        LeavingMember("z", "i"),
+    ]
+    epoch = mixed.group.epoch
+    answers = classic.leave(0.0, mixed.group, leaving)
+    assert answers == [None, None, None, None, FencedInstanceIdError]
+    assert mixed.group.members == {} and mixed.group.epoch == epoch + 1
 
 
 def test_a_static_member_changes_its_protocol_without_a_rebalance(mixed):

@@ -95,10 +95,7 @@ def test_errors_are_answered_with_kafkas_words(topic):
             "coordinator (2). The member must abandon all its partitions and rejoin.",
         )
     assert send(topic, "y", 1)[:2] == (UnknownMemberIdError, "Member y is not a member of group g.")
-    assert send(topic, "x", 2, instance_id="i")[:2] == (
-        UnknownMemberIdError,
-        "Member with instance id i is not a member of group g.",
-    )
+    assert send(topic, "x", 2, instance_id="i")[:2] == (UnknownMemberIdError, "Instance id i is unknown.")
     assert send(topic, "x", -3)[:2] == (InvalidRequestError, "MemberEpoch is invalid.")
 
 
