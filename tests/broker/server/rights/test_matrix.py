@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,9 @@ OUT_OF_PLACE = {"SaslHandshake", "SaslAuthenticate"}  # are answered with an err
 
 CRC = slice(17, 21)  # of a batch; it is that of what follows
 
+STAY = 10.0
+"""Seconds for which members are not heard of; a session has 45."""
+
 Key = tuple[str, int]  # an API, and the place of one of its needs
 
 
@@ -83,17 +87,29 @@ class Scene:
         call("commit_offsets", GROUP, {(TOPIC, 0): CommittedOffset(1)}, generation=-1, member_id="")
         identity = call("init_producer_id", TRANSACTION, 60.0)
         call("add_partitions_to_transaction", TRANSACTION, identity.producer_id, identity.epoch, [(TOPIC, 0)])
-        heartbeat = ConsumerHeartbeat("m", 0, rebalance_timeout=9.0, topics=[TOPIC], owned={})
-        call("consumer_group_heartbeat", CONSUMERS, heartbeat)
-        with WireClient(broker, "" if host == "*" else host) as wire:
-            assert wire.ask(streams_heartbeat(TOPIC, member_id="m"), 0).error_code == 0
+        self.broker = broker
+        self._join()
         for group in (SHARERS, SHARED):
             member = Member(call, group, TOPIC)
             member.member_id = MEMBER
             member.heartbeat()
             member.fetch()
         member.heartbeat(-1)
-        self.broker = broker
+
+    def _join(self) -> None:
+        self._joined = time.monotonic()
+        heartbeat = ConsumerHeartbeat("m", 0, rebalance_timeout=9.0, topics=[TOPIC], owned={})
+        self.client.call("consumer_group_heartbeat", CONSUMERS, heartbeat)
+        with WireClient(self.broker, "" if self.host == "*" else self.host) as wire:
+            assert wire.ask(streams_heartbeat(TOPIC, member_id="m"), 0).error_code == 0
+        member = Member(self.client.call, SHARERS, TOPIC)
+        member.member_id = MEMBER
+        member.heartbeat()
+
+    def stay(self) -> None:
+        """Have the members join again long before their sessions are over, however long the tests take."""
+        if time.monotonic() - self._joined > STAY:
+            self._join()
 
     def requests(self) -> dict[str, Any]:
         found = {type(one).__name__[:-7]: one for one in samples(TOPIC, self.topic_id, GROUP)}
@@ -130,6 +146,7 @@ def scene() -> Iterator[Scene]:
 
 @pytest.fixture
 def wire(scene: Scene) -> Iterator[WireClient]:
+    scene.stay()
     with WireClient(scene.broker) as connected:
         yield connected
 
