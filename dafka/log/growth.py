@@ -156,15 +156,8 @@ class Growth:
                 return new, 0
             first = key.first
             new += 1
-        sizes, nexts, firsts = index.sizes, index.nexts, index.firsts
-        position = self.kept
-        stop = max(index.sealed_end, position - 4 * MERGE_COUNT)
-        while position > stop and sizes[position - 1] < limit and nexts[position - 1] == first:
-            first = firsts[position - 1]
-            if first < self.partition.merge_floor:
-                break
-            position -= 1
-        return new, self.kept - position
+        floor = self.partition.merge_floor
+        return new, index.small_before(self.kept, first, limit, floor, 4 * MERGE_COUNT)
 
     def _take_stored(self, count: int) -> list[tuple[ChunkKey, StoredChunk]] | None:
         """The last ``count`` stored chunks, read; None, for good, if one of them cannot be read."""

@@ -158,6 +158,23 @@ class ChunkIndex:
         first, last = self._place(max(start, behind)), self._place(max(end, behind))
         return size + sum(rows[first + _SIZE : last : _WIDTH])
 
+    def small_before(self, end: int, sequence: int, size: int, floor: int, most: int) -> int:
+        """How many of the chunks before position ``end``, which ends at ``sequence``, are below ``size`` bytes
+        and follow each other without a gap. None of them is sealed or begins below the sequence ``floor``;
+        ``most``: no more are looked at.
+
+        Each append of a little asks for it, so it looks at the rows and makes no object for any.
+        """
+        rows, behind = self._rows, self._place(end)
+        first = behind - min(end - self.sealed_end, most) * _WIDTH
+        found = 0
+        for row in range(behind - _WIDTH, first - 1, -_WIDTH):
+            if rows[row + _SIZE] >= size or rows[row + _NEXT] != sequence or rows[row + _FIRST] < floor:
+                break
+            sequence = rows[row + _FIRST]
+            found += 1
+        return found
+
     def extend(self, keys: Iterable[ChunkKey]) -> None:
         """Add chunks behind the last one. Raises ValueError if one does not come after the one before."""
         rows, last = self._rows, self._last()

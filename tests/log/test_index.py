@@ -204,3 +204,22 @@ def test_many_chunks_are_counted_in_blocks() -> None:
     index.extend(ChunkKey(4, n, n + 1, n, n + 1, n, 10, BATCH) for n in range(5000))
     assert [index.beyond(10 * keep, 9999) for keep in (5000, 4999, 3000, 1, 0)] == [0, 1, 2000, 4999, 5000]
     assert index.beyond(15, 9999) == 4998
+
+
+@pytest.mark.parametrize(
+    ("arguments", "count"),
+    [
+        ((6, 16, 50, 0, 9), 3),  # before them comes a large one
+        ((6, 16, 1000, 0, 9), 4),  # ... a gap
+        ((6, 15, 1000, 0, 9), 0),  # something else follows
+        ((6, 16, 50, 14, 9), 2),  # one begins too early
+        ((6, 16, 50, 0, 2), 2),
+        ((5, 15, 50, 0, 9), 2),
+        ((2, 8, 50, 0, 9), 2),  # all there are
+    ],
+)
+def test_small_neighbours_are_counted_from_the_end(arguments: tuple[int, ...], count: int) -> None:
+    sizes = {6: 30, 7: 30, 12: 60, 13: 30, 14: 40, 15: 49}
+    index = ChunkIndex(4)
+    index.extend(ChunkKey(4, at, at + 1, at, at + 1, 5, size, BATCH) for at, size in sizes.items())
+    assert index.small_before(*arguments) == count
