@@ -271,20 +271,16 @@ class Writer:
 
     def _rounds(self) -> None:
         while True:
-            while self._waiting:
-                self._round(self._take())
-                if self._stopped is None:
-                    self._tidying.step()
-                next_turn()
-            if self._closed:
-                return
             self._wake.clear()
-            if self._stopped is not None:
-                self._wake.wait()
-            elif self._tidying.step() and not self._closed:
+            if self._waiting:
+                self._round(self._take())
+            elif self._closed:
+                return
+            more = self._stopped is None and self._tidying.step()
+            if self._waiting or (more and not self._closed):
                 next_turn()
-            elif not self._waiting:
-                self._wake.wait(self._tidying.retry_after)
+            elif not self._closed:
+                self._wake.wait(None if self._stopped is not None else self._tidying.retry_after)
 
     def _take(self) -> list[Item]:
         waiting, size = self._waiting, 0
