@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +18,16 @@ _SOME_ROWS = 1000  # looked at before a pause may be taken: some two millisecond
 _OTHER_KEYS = 10
 _BYTES, _RAW = {bytes}, {1}
 _SMALL = 4096  # octets of a value that is read together with others
+_DELETED_AT_ONCE = 64
+_INSERT = (
+    "INSERT INTO Cache (key, raw, store_time, access_time, access_count, size, mode, filename, value) "
+    "VALUES (?, 1, ?, ?, 0, ?, ?, ?, ?)"
+)
+_UPSERT = _INSERT + (
+    " ON CONFLICT (key, raw) DO UPDATE SET store_time = excluded.store_time, expire_time = NULL, "
+    "access_time = excluded.access_time, access_count = 0, tag = NULL, size = excluded.size, "
+    "mode = excluded.mode, filename = excluded.filename, value = excluded.value"
+)
 
 
 class Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
@@ -79,6 +91,43 @@ class Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
         select = f"SELECT key, raw FROM Cache WHERE {' OR '.join(wheres)} LIMIT {_OTHER_KEYS}"
         return [self.disk.get(*row) for row in self._sql(select, (b"", *places, begins[-1])).fetchall()]
 
+    def put(self, rows: Iterable[tuple[bytes, object]]) -> list[int]:
+        """Store rows in the transaction that is under way; they are then as ``set`` would have stored them.
+        How many octets of each value are in the database.
+
+        ``set`` looks for a row of that key first, in a transaction within this one. Here only values of
+        chunks may have files, and their keys are new: a row that is there all the same is looked for then.
+        """
+        sql, store, now = self._sql, self.disk.store, time.time()
+        sizes: list[int] = []
+        for key, value in rows:
+            size, mode, name, octets = store(value, False, key=key)
+            row = key, now, now, size, mode, name, octets
+            if key[:1] != CHUNK_TAG:
+                sql(_UPSERT, row)
+            else:
+                try:
+                    sql(_INSERT, row)
+                except sqlite3.IntegrityError:
+                    self._remove_files_of([key])
+                    sql(_UPSERT, row)
+            sizes.append(0 if octets is None else len(octets))
+        return sizes
+
+    def drop(self, keys: Sequence[bytes]) -> None:
+        """Delete rows in the transaction that is under way, as ``delete`` does it, but many at once."""
+        for begin in range(0, len(keys), _DELETED_AT_ONCE):
+            some = keys[begin : begin + _DELETED_AT_ONCE]
+            self._remove_files_of(some)
+            self._sql(f"DELETE FROM Cache WHERE key IN ({_marks(some)}) AND raw = 1", some)
+
+    def _remove_files_of(self, keys: Sequence[bytes]) -> None:
+        select = (
+            f"SELECT filename FROM Cache WHERE key IN ({_marks(keys)}) AND raw = 1 AND filename IS NOT NULL"
+        )
+        for (name,) in self._sql(select, keys).fetchall():
+            self.disk.remove(name)
+
     def young_files(self, seconds: float, pause: Callable[[], object]) -> list[tuple[str, int, bytes]]:
         """(name, size, key) of the values with files that were stored in the last ``seconds``.
 
@@ -137,9 +186,8 @@ class Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
 
     def small(self, keys: Sequence[bytes]) -> dict[bytes, object]:
         """The values of ``keys`` that have at most _SMALL octets and no file."""
-        marks = ",".join("?" * len(keys))
         select = (
-            f"SELECT CAST(key AS BLOB), value FROM Cache WHERE key IN ({marks}) AND raw = 1 AND mode = ? "
+            f"SELECT CAST(key AS BLOB), value FROM Cache WHERE key IN ({_marks(keys)}) AND raw = 1 AND mode = ? "
             "AND filename IS NULL AND expire_time IS NULL AND length(value) <= ?"
         )
         return dict(self._sql(select, (*keys, diskcache.core.MODE_RAW, _SMALL)).fetchall())
@@ -160,6 +208,11 @@ class Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
         """Cut so many free pages off the file."""
         # SQLite cuts off one page a step, and ``execute`` of Python 3.11 makes a single step of it.
         self._con.executescript(f"PRAGMA incremental_vacuum({pages})")
+
+
+def _marks(keys: Sequence[bytes]) -> str:
+    """Places for the keys in a statement."""
+    return ",".join("?" * len(keys))
 
 
 def _behind(tag: bytes) -> bytes:

@@ -183,21 +183,16 @@ class Storage:
     def commit(self, deleted: Sequence[bytes], stored: Iterable[tuple[bytes, bytes | Pieces]]) -> None:
         """Delete and store in one transaction. Raises LogWriteError; then nothing of it is visible."""
         cache, files = self._cache, self._files
-        written = _PAGE
         whole = False
         files.begin(deleted)
         try:
             self._take_back_doubtful()
             with cache.transact():
-                for key in deleted:
-                    cache.delete(key)
-                    written += _PAGE
-                for key, value in stored:
-                    cache.set(key, value)
-                    written += (0 if files.takes(key, value) else len(value)) + _PAGE
+                cache.drop(deleted)
+                sizes = cache.put(stored)
                 whole = True
             files.committed()
-            self.wal_bytes += written
+            self.wal_bytes += _PAGE * (1 + len(deleted) + len(sizes)) + sum(sizes)
         except BaseException as error:
             self._untidy = True
             if whole:

@@ -80,7 +80,7 @@ FAULTS = [
     ("BEGIN", "before", 1),
     ("INSERT", "before", 1),
     ("INSERT", "before", 2),
-    ("SELECT rowid", "before", 1),
+    ("INSERT", "before", 3),  # the row of the table
     ("COMMIT", "before", 1),
     ("COMMIT", "after", 1),
 ]

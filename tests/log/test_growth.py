@@ -112,7 +112,7 @@ def test_a_failed_round_leaves_the_small_chunks(folder: Path, monkeypatch: pytes
         for sequence in range(MERGE_COUNT - 1):
             log.write([(partition, numbered(sequence, 1))])
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(log._storage._cache, "set", interrupt)
+            patch.setattr(log._storage._cache, "put", interrupt)
             log.write([(partition, numbered(MERGE_COUNT - 1, 1))])
         assert everything(log, partition) == numbered(0, MERGE_COUNT - 1)
         assert len(sizes(folder)) == MERGE_COUNT - 1
