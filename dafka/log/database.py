@@ -187,8 +187,8 @@ class Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
     def small(self, keys: Sequence[bytes]) -> dict[bytes, object]:
         """The values of ``keys`` that have at most _SMALL octets and no file."""
         select = (
-            f"SELECT CAST(key AS BLOB), value FROM Cache WHERE key IN ({_marks(keys)}) AND raw = 1 AND mode = ? "
-            "AND filename IS NULL AND expire_time IS NULL AND length(value) <= ?"
+            f"SELECT CAST(key AS BLOB), value FROM Cache WHERE key IN ({_marks(keys)}) AND raw = 1 "
+            "AND mode = ? AND filename IS NULL AND expire_time IS NULL AND length(value) <= ?"
         )
         return dict(self._sql(select, (*keys, diskcache.core.MODE_RAW, _SMALL)).fetchall())
 

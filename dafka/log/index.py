@@ -159,11 +159,11 @@ class ChunkIndex:
         return size + sum(rows[first + _SIZE : last : _WIDTH])
 
     def small_before(self, end: int, sequence: int, size: int, floor: int, most: int) -> int:
-        """How many of the chunks before position ``end``, which ends at ``sequence``, are below ``size`` bytes
-        and follow each other without a gap. None of them is sealed or begins below the sequence ``floor``;
-        ``most``: no more are looked at.
+        """How many chunks before position ``end``, the last of which ends at ``sequence``, are below ``size``
+        bytes and follow each other without a gap. None of them is sealed or begins below the sequence
+        ``floor``; ``most``: no more are looked at.
 
-        Each append of a little asks for it, so it looks at the rows and makes no object for any.
+        Each append of a little asks for it, so it looks at the rows, without a call for each number.
         """
         rows, behind = self._rows, self._place(end)
         first = behind - min(end - self.sealed_end, most) * _WIDTH

@@ -40,6 +40,7 @@ from dafka.broker.server.throttling import Room, Throttling
 from dafka.broker.server.wrong_protocol import wrong_protocol
 from dafka.hub.changes import Changes
 from dafka.hub.limits import PACE_SECONDS
+from dafka.hub.spare import SpareGreens, Task
 from dafka.hub.turns import Pace, TurnGauge
 from dafka.log import StoredBatches
 from dafka.security.audit import audit
@@ -60,12 +61,13 @@ RECEIVE_BYTES = 64 * 1024  # read at a time; a longer request gets a buffer of i
 class _Slot:
     """A Produce request in progress; ``response`` is None until it is answered."""
 
-    __slots__ = ("response", "size", "throttled")
+    __slots__ = ("response", "size", "task", "throttled")
 
     def __init__(self, size: int, throttled: float) -> None:
         self.size = size
         self.throttled = throttled  # seconds
         self.response: Buffers | None = None
+        self.task: Task | None = None  # which answers it
 
 
 class Shared:
@@ -87,6 +89,7 @@ class Shared:
         self._denials = Denials()
         self.budget = Budget(limits.TOTAL_BYTES)
         self.spares = SpareBuffers()
+        self.greens = SpareGreens(limits.SPARE_GREENS)
         self.sessions = FetchSessions()
         self.reasons = Reasons()
         self.greetings: Greetings[Connection] = Greetings(limits, Connection.refuse, "handshake")
@@ -132,7 +135,6 @@ class Connection:
         self._waits = False  # a Fetch is in progress, and may wait for records; or the connection is not read
         self._shares = False  # there may be share sessions that end with the connection
         self._repeated = RepeatedFetch(shared.broker)
-        self._produces: set[gevent.Greenlet] = set()
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -307,11 +309,9 @@ class Connection:
             self._slots.append(slot)
             self._waiting_bytes += slot.size
             self._budget.take(slot.size)
-            green = gevent.spawn(self._produce, slot, frame, request)
-            self._produces.add(green)
-            green.link(self._produces.discard)
+            slot.task = self._shared.greens.begin(self._produce, slot, frame, request)
             if request is not None and request.is_wide:
-                green.join()  # later requests must not overtake it
+                slot.task.join()  # later requests must not overtake it
             return
         while self._slots or self._writing:
             self._wait_for_room()
@@ -436,8 +436,9 @@ class Connection:
     def kill(self) -> None:
         """Close, and end the waiting Produce requests."""
         self.close()
-        for green in list(self._produces):
-            green.kill(block=False)
+        for slot in self._slots:
+            if slot.task is not None:
+                slot.task.kill()
 
 
 def _slow(what: str) -> BadRequestError:

@@ -72,6 +72,9 @@ SPARE_BUFFERS = 16
 SPARE_BYTES = 16 * 1024 * 1024
 """Their octets. Clients send requests of a megabyte at most unless told otherwise, and some at a time."""
 
+SPARE_GREENS = 100
+"""Green threads of a listener that wait for the next Produce, at some 20 KB each."""
+
 FETCH_SESSIONS = 1000
 """max.incremental.fetch.session.cache.slots: the number of fetch sessions."""
 

@@ -111,6 +111,7 @@ class Listener:
             connection.kill()
             if green is not None:
                 green.kill(block=False)
+        self._shared.greens.close()
         self._shared.reasons.close()
 
     def _forget(self, connection: Connection) -> None:
