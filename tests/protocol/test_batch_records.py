@@ -14,6 +14,7 @@ from dafka.protocol.batch import (
     HEADERS_LIMIT,
     BatchError,
     check_batch,
+    read_header,
 )
 from dafka.protocol.batch_body import Allowance
 from dafka.protocol.batch_reader import decode_batch
@@ -325,3 +326,43 @@ def test_there_may_be_so_many_headers(monkeypatch, codec) -> None:
         for number in range(2)
     )
     assert cause(sealed(compress(codec, two) if codec else two, 2, codec)) == "records"
+
+
+@pytest.mark.parametrize("value", [None, 0, 10, 100, 900])
+@pytest.mark.parametrize("key", [None, 0, 5, 70])
+@pytest.mark.parametrize("headers", [(), (("h", b"h"),)])
+def test_a_lone_record_is_examined_as_others_are(monkeypatch, key, value, headers) -> None:
+    """Whatever one octet of it is changed to, or if one is missing or too many."""
+
+    def outcome(body: bytes, base: int) -> object:
+        header = read_header(batch)._replace(base_timestamp=base)
+        try:
+            return examine(batch[:HEADER_OCTETS] + body, header)
+        except BatchError as error:
+            return error.cause
+
+    batch = encode_batch([(1000, *(None if size is None else bytes(size) for size in (key, value)), headers)])
+    body = batch[HEADER_OCTETS:]
+    bodies = [body, body[:-1], body + b"\0", b"", body[:3]]
+    front = [*range(min(len(body), 12)), *range(max(len(body) - 4, 0), len(body))]
+    for at in front:
+        for octet in (
+            0,
+            1,
+            2,
+            3,
+            4,
+            0x7F,
+            0x80,
+            0x81,
+            0xFF,
+            body[at] ^ 1,
+            body[at] + 1 & 0xFF,
+            body[at] ^ 0x80,
+        ):
+            bodies.append(body[:at] + bytes([octet]) + body[at + 1 :])
+    found = [outcome(one, base) for one in bodies for base in (1000, 0, -1)]
+    monkeypatch.setattr("dafka.protocol.batch_records._lone", lambda body, base: None)
+    assert found == [outcome(one, base) for one in bodies for base in (1000, 0, -1)]
+    assert "records" in found
+    assert (1000, 1000, key is None) in found

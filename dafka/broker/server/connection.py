@@ -62,12 +62,12 @@ class _Slot:
     """A Produce request in progress; ``response`` is None until it is answered."""
 
     __slots__ = ("response", "size", "task", "throttled")
+    task: Task  # which answers it
 
     def __init__(self, size: int, throttled: float) -> None:
         self.size = size
         self.throttled = throttled  # seconds
         self.response: Buffers | None = None
-        self.task: Task | None = None  # which answers it
 
 
 class Shared:
@@ -235,21 +235,21 @@ class Connection:
         audit.info("%s connected from %s at %s by %s", peer.principal, self.name, peer.listener, how)
 
     def _read(self, begun: bytes) -> None:
-        if begun:
-            begun = self._take(begun)
+        received, begun = b"", self._take(begun)
         while not self._closed:
             if begun:
                 with gevent.Timeout(limits.REQUEST_SECONDS, _slow("a request")):
-                    received = self.socket.recv(RECEIVE_BYTES)
+                    received = self._receive()
             else:
                 self._idle_since = time.monotonic()
-                received = self.socket.recv(RECEIVE_BYTES)
+                if self._slots and len(received) < RECEIVE_BYTES and self._tls is None:
+                    self.socket._wait(self.socket._read_event)  # most clients wait for the answer
+                received = self._receive()
                 self._idle_since = float("inf")
             if not received:
                 if begun:
                     raise BadRequestError("short", f"it ended within a request that begins with {begun!r}")
                 return
-            self._shared.received += len(received)
             begun = self._take(begun + received if begun else received)
 
     def _take(self, received: bytes) -> bytes:
@@ -437,8 +437,7 @@ class Connection:
         """Close, and end the waiting Produce requests."""
         self.close()
         for slot in self._slots:
-            if slot.task is not None:
-                slot.task.kill()
+            slot.task.kill()
 
 
 def _slow(what: str) -> BadRequestError:
