@@ -60,9 +60,10 @@ class Tidying:
 
     def step(self) -> bool:
         """One step of what needs doing; whether there is more."""
-        if self._rest_until > time.monotonic():
-            return False
-        self._rest_until = 0.0
+        if self._rest_until:
+            if self._rest_until > time.monotonic():
+                return False
+            self._rest_until = 0.0
         try:
             return self._step()
         except Exception as error:
@@ -108,9 +109,10 @@ class Tidying:
 
     def _files_wait(self) -> bool:
         """Whether there are files of deleted values, and no more are to come for now."""
-        log = self._log
-        quiet = time.monotonic() - self._freed >= FILES_STAY
-        return quiet and log.space.removable_bytes > 0 and not log.space.garbage_bytes
+        space = self._log.space
+        if not space.removable_bytes or space.garbage_bytes:
+            return False
+        return time.monotonic() - self._freed >= FILES_STAY
 
     def _copy(self) -> None:
         try:

@@ -325,7 +325,7 @@ class Writer:
         rest = Rest([], [], [])
         ends = time.thread_time() + ROUND_SECONDS
         for looked in count():
-            if not left or (not looked % _LOOKED and time.thread_time() >= ends):
+            if not left or (looked and not looked % _LOOKED and time.thread_time() >= ends):
                 break
             item = left[0]
             partition = item.partition

@@ -129,11 +129,13 @@ def let_go(*owned: list[Any] | dict[Any, Any]) -> None:
     To be called with what is large and ends with its function: a hundred thousand objects that are freed at
     once, when the last name of their list is gone, take as long as a long turn.
     """
-    large = [one for one in owned if len(one) > limits.PACE_ITEMS]
-    if not large:  # as nearly always
+    for one in owned:
+        if len(one) > limits.PACE_ITEMS:
+            break
+    else:  # as nearly always
         return
     pace = Pace()
-    for one in large:
+    for one in owned:
         take: Callable[[], Any] = one.popitem if isinstance(one, dict) else one.pop
         while len(one) > limits.PACE_ITEMS:  # the others end with their list
             for _ in range(limits.PACE_ITEMS):

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import diskcache
@@ -90,6 +91,10 @@ class Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
         places = [place for pair in zip(begins, ends, strict=False) for place in pair]
         select = f"SELECT key, raw FROM Cache WHERE {' OR '.join(wheres)} LIMIT {_OTHER_KEYS}"
         return [self.disk.get(*row) for row in self._sql(select, (b"", *places, begins[-1])).fetchall()]
+
+    def transact(self, retry: bool = False) -> AbstractContextManager[object]:
+        """As diskcache has it, of one context manager instead of two."""
+        return self._transact(retry)  # type: ignore[no-any-return]
 
     def put(self, rows: Iterable[tuple[bytes, object]]) -> list[int]:
         """Store rows in the transaction that is under way; they are then as ``set`` would have stored them.

@@ -20,6 +20,7 @@ Buffers = list["bytes | bytearray | memoryview"]
 _HEADER = struct.Struct(">hhi")
 _INT32 = struct.Struct(">i")
 _RESPONSE = struct.Struct(">ii")
+_SHORT = [bytes((number,)) for number in range(0x80)]  # varints of one octet
 LENGTH_OCTETS = 4
 HEADER_OCTETS = 10  # of a request without a client id
 
@@ -63,6 +64,8 @@ def framed(correlation: int, flexible: bool, body: Sequence[Any]) -> Buffers:
 
 def varint(value: int) -> bytes:
     """An unsigned varint."""
+    if value < len(_SHORT):
+        return _SHORT[value]
     octets = bytearray()
     while value > 0x7F:
         octets.append(value & 0x7F | 0x80)

@@ -86,6 +86,9 @@ def naming_errors(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 def read_varint(data: memoryview, position: int) -> tuple[int, int]:
     """An unsigned varint of at most 32 bits."""
+    octet = data[position]
+    if octet < 0x80:
+        return octet, position + 1
     value = shift = 0
     while True:
         octet = data[position]
@@ -112,6 +115,9 @@ def read_count(data: memoryview, position: int, flexible: bool, items: Items) ->
 def read_size(data: memoryview, position: int, flexible: bool) -> tuple[int, int]:
     """The length of an array or of bytes; negative for null."""
     if flexible:
+        octet = data[position]
+        if octet < 0x80:
+            return octet - 1, position + 1
         size, position = read_varint(data, position)
         return size - 1, position
     return _INT32.unpack_from(data, position)[0], position + 4
@@ -130,6 +136,8 @@ def read_topic(data: memoryview, position: int, by_id: bool, flexible: bool) -> 
 
 def skip_tags(data: memoryview, position: int, items: Items | None = None) -> int:
     """The position after tagged fields, without reading them."""
+    if not data[position]:
+        return position + 1
     count, position = read_varint(data, position)
     if count:
         (items or Items()).take(count)

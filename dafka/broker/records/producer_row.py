@@ -69,7 +69,7 @@ class ProducerState(NamedTuple):
 
     def pack(self) -> bytes:
         """The value of its row."""
-        appends = b"".join(_APPEND.pack(*append) for append in self.appends)
+        appends = b"".join([_APPEND.pack(*append) for append in self.appends])
         head = _HEAD.pack(self.epoch, self.time, self.transaction_start, self.last_timestamp)
         return head + appends
 

@@ -7,7 +7,7 @@ of names.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from kafka.errors import (
@@ -30,8 +30,6 @@ from dafka.hub.turns import Pace, let_go
 from dafka.protocol.batch import ATTRIBUTES, FIRST_OFFSET, LENGTH_END, MAGIC, TRANSACTIONAL_BIT, is_zstd
 from dafka.security.acls.terms import Operation, ResourceType
 
-T = TypeVar("T")
-
 ZSTD = 7  # the first version that allows zstd
 LENGTH_START, MAGIC_AT = 8, 16
 LEAST_OCTETS = 14  # of a record of the oldest version, behind its length
@@ -44,11 +42,7 @@ def produce(
 
     ``rights`` are the client's, None: it may write everything.
     """
-    pace = Pace()
-
-    def paced(items: Iterable[T]) -> Iterable[T]:
-        return pace.over(items) if request.is_wide else items
-
+    paced: Callable[[Iterable[Any]], Iterable[Any]] = Pace().over if request.is_wide else iter
     names = topic_names(broker, (one for one, _ in paced(request.topics) if isinstance(one, UUID)))
     may_write: set[str] | None = None
     whole = _check_transaction(rights, request, paced)
@@ -97,7 +91,7 @@ def produce(
             )
     outcomes = {
         topic: [
-            (number, refused[topic, number] if (topic, number) in refused else answers[key])  # type: ignore[index]
+            (number, refused[topic, number] if (topic, number) in refused else answers[key])
             for number, key in paced(places.items())
         ]
         for topic, places in paced(asked.items())
