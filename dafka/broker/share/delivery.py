@@ -157,10 +157,12 @@ class Delivery:
         """Take back what members have held for too long."""
         if self.machine is None or self.gone:
             return
-        if self.machine.expire(self._deliveries.clock(), self.settings.terms):
+        some = self.machine.expire(self._deliveries.clock(), self.settings.terms)
+        if some:
             self.keep()
         self._deliveries.schedule(self)
-        self.offer()
+        if some:  # each fetch calls this before it takes: nothing of that is for the next one in the line
+            self.offer()
 
     def acknowledge(self, member: str, batches: Sequence[Acknowledged]) -> tuple[Error | None, str]:
         """Carry out acknowledgements, without waiting until they are on disk; their error, and its detail."""
