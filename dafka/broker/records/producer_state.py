@@ -270,11 +270,11 @@ class Staging:
             )
         if epoch < state.epoch:
             raise RefusedBatchError(InvalidProducerEpochError, f"{who}: its epoch is {state.epoch} by now")
-        if epoch == state.epoch:
+        expected = (state.last_sequence + 1) % SEQUENCES if epoch == state.epoch else 0
+        if epoch == state.epoch and header.base_sequence != expected:  # what continues is none
             known = state.duplicate(header)
             if known is not None:
                 return known
-        expected = (state.last_sequence + 1) % SEQUENCES if epoch == state.epoch else 0
         from_0 = from_0 and header.is_transactional
         if header.base_sequence != expected and (from_0 or state.epoch != NO_EPOCH):
             raise RefusedBatchError(
