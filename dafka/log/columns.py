@@ -1,9 +1,12 @@
-"""One number of each chunk of an index, as a sequence."""
+"""The numbers of chunks: how they lie in an array, one of each as a sequence, and small ones at the end."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol, overload
+
+FIRST, NEXT, BASE, END, TIME, PEAK, SIZE = range(7)  # the columns; the peak is the running maximum of times
+WIDTH = 7
 
 
 class Numbers(Protocol):
@@ -42,3 +45,24 @@ class Column(Sequence[int]):
         if position < 0:
             raise IndexError(f"position {position} of {len(self)}")
         return self._index.number_at(position, self._column)
+
+
+def small_before(
+    rows: Sequence[int], begin: int, behind: int, sequence: int, size: int, floor: int, least: int
+) -> int:
+    """How many chunks from place ``behind`` backwards, the last of which ends at ``sequence``, are below
+    ``size`` bytes and follow each other without a gap; none begins before place ``begin``, or below the
+    sequence ``floor``. 0 if there are fewer than ``least``.
+
+    Each append of a little asks for it, so it looks at the numbers themselves, without a call for each.
+    """
+    farthest = behind - least * WIDTH
+    if farthest < begin or (least and rows[farthest + SIZE] >= size):
+        return 0
+    found = 0
+    for row in range(behind - WIDTH, begin - 1, -WIDTH):
+        if rows[row + SIZE] >= size or rows[row + NEXT] != sequence or rows[row + FIRST] < floor:
+            break
+        sequence = rows[row + FIRST]
+        found += 1
+    return found if found >= least else 0

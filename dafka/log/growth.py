@@ -146,7 +146,10 @@ class Growth:
             self._replace(chunks, new)
 
     def _small_neighbours(self, limit: int) -> tuple[int, int]:
-        """How many new and how many stored chunks at the end are below ``limit`` bytes and without a gap."""
+        """How many new and how many stored chunks at the end are below ``limit`` bytes and without a gap.
+
+        The stored ones are looked for if they may be enough to be merged.
+        """
         added, index = self.added, self.partition.index
         new = 0
         first = self._next_sequence
@@ -156,8 +159,8 @@ class Growth:
                 return new, 0
             first = key.first
             new += 1
-        floor = self.partition.merge_floor
-        return new, index.small_before(self.kept, first, limit, floor, 4 * MERGE_COUNT)
+        floor, least = self.partition.merge_floor, max(MERGE_COUNT - new, 0)
+        return new, index.small_before(self.kept, first, limit, floor, least, 4 * MERGE_COUNT)
 
     def _take_stored(self, count: int) -> list[tuple[ChunkKey, StoredChunk]] | None:
         """The last ``count`` stored chunks, read; None, for good, if one of them cannot be read."""

@@ -22,15 +22,12 @@ from itertools import accumulate, chain
 from operator import le, lt
 
 from dafka.log.chunk import KIND_NAMES, ChunkKey, unpack_keys
-from dafka.log.columns import Column
+from dafka.log.columns import BASE, END, FIRST, NEXT, PEAK, SIZE, TIME, WIDTH, Column, small_before
 from dafka.log.limits import BLOCK_CHUNKS
 from dafka.log.sealed import BlockKey, Find, Load, SealedChunks
 
 _SOME = 1024  # sizes that are summed up at a time
 _MOVED = 4096  # rows that may be moved each time that a block is sealed
-
-_FIRST, _NEXT, _BASE, _END, _TIME, _PEAK, _SIZE = range(7)  # the columns; the peak is the running maximum
-_WIDTH = 7
 
 
 class ChunkIndex:
@@ -54,7 +51,7 @@ class ChunkIndex:
 
     def __len__(self) -> int:
         sealed = self._sealed
-        return len(self._rows) // _WIDTH + (0 if sealed is None else sealed.chunks - self._dead)
+        return len(self._rows) // WIDTH + (0 if sealed is None else sealed.chunks - self._dead)
 
     def __getitem__(self, position: int) -> ChunkKey:
         if not 0 <= position < len(self):
@@ -68,7 +65,7 @@ class ChunkIndex:
 
     @property
     def next_sequence(self) -> int:
-        return self._rows[_NEXT - _WIDTH] if self._rows else 0
+        return self._rows[NEXT - WIDTH] if self._rows else 0
 
     @property
     def first_offset(self) -> int:
@@ -80,48 +77,48 @@ class ChunkIndex:
 
     @property
     def next_offset(self) -> int:
-        return self._rows[_END - _WIDTH] if self._rows else 0
+        return self._rows[END - WIDTH] if self._rows else 0
 
     @property
     def firsts(self) -> Sequence[int]:
         """First sequence of each chunk."""
-        return Column(self, _FIRST)
+        return Column(self, FIRST)
 
     @property
     def nexts(self) -> Sequence[int]:
         """The sequence behind the last one of each chunk."""
-        return Column(self, _NEXT)
+        return Column(self, NEXT)
 
     @property
     def ends(self) -> Sequence[int]:
         """The offset behind the last one of each chunk."""
-        return Column(self, _END)
+        return Column(self, END)
 
     @property
     def sizes(self) -> Sequence[int]:
         """Size of each chunk's value in bytes."""
-        return Column(self, _SIZE)
+        return Column(self, SIZE)
 
     @property
     def times(self) -> Sequence[int]:
         """Largest timestamp of each chunk in ms."""
-        return Column(self, _TIME)
+        return Column(self, TIME)
 
     @property
     def largest_timestamp(self) -> int:
-        return self._rows[_PEAK - _WIDTH] if self._rows else -1
+        return self._rows[PEAK - WIDTH] if self._rows else -1
 
     def at_sequence(self, sequence: int) -> int:
         """Position of the first chunk that ends after ``sequence``; the number of chunks if there is none."""
-        return self._search(_NEXT, sequence, bisect_right)
+        return self._search(NEXT, sequence, bisect_right)
 
     def at_offset(self, offset: int) -> int:
         """Position of the first chunk that ends after ``offset``; the number of chunks if there is none."""
-        return self._search(_END, offset, bisect_right)
+        return self._search(END, offset, bisect_right)
 
     def at_timestamp(self, timestamp: int) -> int:
         """Position of the first chunk with a record of ``timestamp`` (ms) or later, likewise."""
-        return self._search(_PEAK, timestamp, bisect_left)
+        return self._search(PEAK, timestamp, bisect_left)
 
     def older_than(self, timestamp: int, most: int) -> int:
         """How many chunks at the front have nothing but records before ``timestamp`` (ms); one with records
@@ -150,30 +147,20 @@ class ChunkIndex:
         """Size of the values from position ``start`` up to ``end``, in bytes; few of them are looked at."""
         rows, sealed, at = self._rows, self._sealed, self._at
         if sealed is None:
-            return sum(rows[start * _WIDTH + _SIZE : end * _WIDTH : _WIDTH])
+            return sum(rows[start * WIDTH + SIZE : end * WIDTH : WIDTH])
         behind = at + len(sealed)
-        size = sum(rows[start * _WIDTH + _SIZE : min(end, at) * _WIDTH : _WIDTH])
+        size = sum(rows[start * WIDTH + SIZE : min(end, at) * WIDTH : WIDTH])
         if start < behind and end > at:
             size += sealed.size_between(max(start - at, 0), min(end, behind) - at)
         first, last = self._place(max(start, behind)), self._place(max(end, behind))
-        return size + sum(rows[first + _SIZE : last : _WIDTH])
+        return size + sum(rows[first + SIZE : last : WIDTH])
 
-    def small_before(self, end: int, sequence: int, size: int, floor: int, most: int) -> int:
-        """How many chunks before position ``end``, the last of which ends at ``sequence``, are below ``size``
-        bytes and follow each other without a gap. None of them is sealed or begins below the sequence
-        ``floor``; ``most``: no more are looked at.
-
-        Each append of a little asks for it, so it looks at the rows, without a call for each number.
-        """
-        rows, behind = self._rows, self._place(end)
-        first = behind - min(end - self.sealed_end, most) * _WIDTH
-        found = 0
-        for row in range(behind - _WIDTH, first - 1, -_WIDTH):
-            if rows[row + _SIZE] >= size or rows[row + _NEXT] != sequence or rows[row + _FIRST] < floor:
-                break
-            sequence = rows[row + _FIRST]
-            found += 1
-        return found
+    def small_before(self, end: int, sequence: int, size: int, floor: int, least: int, most: int) -> int:
+        """:func:`dafka.log.columns.small_before` among at most ``most`` chunks before position ``end``, none
+        of them sealed."""
+        behind = self._place(end)
+        first = behind - min(end - self.sealed_end, most) * WIDTH
+        return small_before(self._rows, first, behind, sequence, size, floor, least)
 
     def extend(self, keys: Iterable[ChunkKey]) -> None:
         """Add chunks behind the last one. Raises ValueError if one does not come after the one before."""
@@ -209,9 +196,9 @@ class ChunkIndex:
             self.extend(map(ChunkKey.unpack, keys))  # which says what is wrong
             return
         peaks = list(accumulate(times, max, initial=highest))[1:]
-        rows = array("q", bytes(8 * _WIDTH * len(keys)))
+        rows = array("q", bytes(8 * WIDTH * len(keys)))
         for place, column in enumerate((firsts, nexts, bases, ends, times, peaks, sizes)):
-            rows[place::_WIDTH] = array("q", column)
+            rows[place::WIDTH] = array("q", column)
         self.kind = kind
         self._rows.extend(rows)
         self.bytes += sum(sizes)
@@ -227,7 +214,7 @@ class ChunkIndex:
         The last one stays because it says where the partition stands. :meth:`unseal_trimmed` comes before.
         """
         sealed_first = self._sealed is not None and not self._at
-        if not self._rows or sealed_first or self._rows[_NEXT] > self.floor_sequence:
+        if not self._rows or sealed_first or self._rows[NEXT] > self.floor_sequence:
             return []
         count = min(self.at_sequence(self.floor_sequence), self.at_offset(self.floor_offset), len(self) - 1)
         dropped = [self[position] for position in range(count)]
@@ -259,7 +246,7 @@ class ChunkIndex:
         for _, first, next_, base, base_end, time, size, _ in keys:
             rows.extend((first, next_, base, base_end, time, time, size))
         start = self._place(position)
-        self._rows[start : start + count * _WIDTH] = rows
+        self._rows[start : start + count * WIDTH] = rows
         if self._sealed is not None and position < self._at:
             self._at += len(keys) - count
         self._find_peaks(position, position + len(keys))
@@ -271,7 +258,7 @@ class ChunkIndex:
 
     def sealable(self, kept: int) -> list[ChunkKey]:
         """The chunks to be sealed next, if the first ``kept`` stay as they are; none if there are few."""
-        start = kept if len(self._rows) < 2 * BLOCK_CHUNKS * _WIDTH else self._unsealed_from
+        start = kept if len(self._rows) < 2 * BLOCK_CHUNKS * WIDTH else self._unsealed_from
         if kept - max(start, self.sealed_end) < 2 * BLOCK_CHUNKS:
             return []
         return [self[position] for position in range(start, start + BLOCK_CHUNKS)]
@@ -280,13 +267,13 @@ class ChunkIndex:
         """The :meth:`sealable` chunks have been written as a block; ``load`` reads blocks."""
         start = self._unsealed_from
         place = self._place(start)
-        assert self._rows[place + _FIRST] == block.first
-        before = self._rows[place - _WIDTH + _PEAK] if place else None
+        assert self._rows[place + FIRST] == block.first
+        before = self._rows[place - WIDTH + PEAK] if place else None
         if self._sealed is None:
             self._sealed, self._at = SealedChunks(self.number, self.kind, load), start
         self._sealed.extend([block], before)
         self._dead += block.chunks
-        rows = len(self._rows) // _WIDTH
+        rows = len(self._rows) // WIDTH
         if rows - self._dead <= _MOVED or 2 * self._dead >= rows:
             self._bury()
 
@@ -301,7 +288,7 @@ class ChunkIndex:
             raise ValueError(f"the block {head} overlaps the chunk before it, or is of another kind")
         sealed = SealedChunks(self.number, head.kind, load)
         sealed.extend(blocks, None if last is None else last[2])
-        self._sealed, self._at, self.kind = sealed, len(self._rows) // _WIDTH, head.kind
+        self._sealed, self._at, self.kind = sealed, len(self._rows) // WIDTH, head.kind
         self.bytes += sealed.size
 
     def blocks_through(self, start: int, end: int) -> dict[bytes, array[int]]:
@@ -339,8 +326,8 @@ class ChunkIndex:
         if self._sealed is not None:
             return self.sealed_end
         rows = memoryview(self._rows)
-        below = bisect_left(rows[_FIRST::_WIDTH], self.floor_sequence)
-        return min(below, bisect_left(rows[_BASE::_WIDTH], self.floor_offset))
+        below = bisect_left(rows[FIRST::WIDTH], self.floor_sequence)
+        return min(below, bisect_left(rows[BASE::WIDTH], self.floor_offset))
 
     def number_at(self, position: int, column: int) -> int:
         """A number of the chunk at ``position``."""
@@ -349,12 +336,12 @@ class ChunkIndex:
             if position < at + sealed.chunks:
                 return sealed.row(position - at)[column]
             position += self._dead - sealed.chunks
-        return self._rows[position * _WIDTH + column]
+        return self._rows[position * WIDTH + column]
 
     def numbers(self, start: int, stop: int, step: int, column: int) -> Sequence[int]:
         """The numbers of some chunks."""
         if self._sealed is None and step > 0:
-            return self._rows[start * _WIDTH + column : stop * _WIDTH : step * _WIDTH]
+            return self._rows[start * WIDTH + column : stop * WIDTH : step * WIDTH]
         return [self.number_at(position, column) for position in range(start, stop, step)]
 
     @property
@@ -362,31 +349,31 @@ class ChunkIndex:
         """(first sequence, base offset) of the first chunk."""
         if self._sealed is not None and not self._at:
             return self._sealed.first
-        return self._rows[_FIRST], self._rows[_BASE]
+        return self._rows[FIRST], self._rows[BASE]
 
     def _last(self) -> tuple[int, int, int] | None:
         """(next sequence, next offset, running maximum) behind the last chunk; None if there is none."""
         rows, sealed = self._rows, self._sealed
-        if sealed is not None and len(rows) == (self._at + self._dead) * _WIDTH:
+        if sealed is not None and len(rows) == (self._at + self._dead) * WIDTH:
             return sealed.last
-        return (rows[_NEXT - _WIDTH], rows[_END - _WIDTH], rows[_PEAK - _WIDTH]) if rows else None
+        return (rows[NEXT - WIDTH], rows[END - WIDTH], rows[PEAK - WIDTH]) if rows else None
 
     def _row(self, position: int) -> array[int]:
         sealed, at = self._sealed, self._at
         if sealed is not None and at <= position < at + sealed.chunks:
             return sealed.row(position - at)
         place = self._place(position)
-        return self._rows[place : place + _WIDTH]
+        return self._rows[place : place + WIDTH]
 
     def _place(self, position: int) -> int:
         """Where the numbers of a chunk begin that is not sealed."""
         if self._sealed is not None and position >= self._at:
             position += self._dead - len(self._sealed)
-        return position * _WIDTH
+        return position * WIDTH
 
     def _bury(self) -> None:
         """Take out the rows of sealed chunks."""
-        del self._rows[self._at * _WIDTH : (self._at + self._dead) * _WIDTH]
+        del self._rows[self._at * WIDTH : (self._at + self._dead) * WIDTH]
         self._dead = 0
 
     def _search(self, column: int, number: int, find: Find) -> int:
@@ -394,14 +381,14 @@ class ChunkIndex:
         # No variable has the view: an error of reading a block would keep it, and the array could not grow.
         sealed, at = self._sealed, self._at
         if sealed is None:
-            return find(memoryview(self._rows)[column::_WIDTH], number)
-        position = find(memoryview(self._rows)[column::_WIDTH], number, 0, at) if at else 0
+            return find(memoryview(self._rows)[column::WIDTH], number)
+        position = find(memoryview(self._rows)[column::WIDTH], number, 0, at) if at else 0
         if position < at:
             return position
         position = sealed.search(column, number, find)
         if position < len(sealed):
             return at + position
-        found = find(memoryview(self._rows)[column::_WIDTH], number, at + self._dead)
+        found = find(memoryview(self._rows)[column::WIDTH], number, at + self._dead)
         return len(sealed) - self._dead + found
 
     def _unseal(self, end: int) -> list[bytes]:
@@ -411,18 +398,18 @@ class ChunkIndex:
             return []
         rows, keys = sealed.take(end - at)
         self._bury()
-        self._rows[at * _WIDTH : at * _WIDTH] = rows
-        self._at = at + len(rows) // _WIDTH
+        self._rows[at * WIDTH : at * WIDTH] = rows
+        self._at = at + len(rows) // WIDTH
         if not sealed:
             self._sealed = None
-        self._find_peaks(at, at + len(rows) // _WIDTH)
+        self._find_peaks(at, at + len(rows) // WIDTH)
         return keys
 
     def _drop(self, start: int, end: int) -> None:
         self.bytes -= self.size_between(start, end)
         first, last = self._place(start), self._place(end)
         if self._sealed is not None and start < self._at:
-            last = end * _WIDTH
+            last = end * WIDTH
             self._at -= end - start
         del self._rows[first:last]
 
@@ -430,15 +417,15 @@ class ChunkIndex:
         """Find the running maxima anew from ``start`` on: to ``end``, and then to the first that is right.
         No chunk is sealed between them."""
         rows, sealed = self._rows, self._sealed
-        at = len(rows) // _WIDTH if sealed is None else self._at
-        place = start * _WIDTH if start <= at else self._place(start)
+        at = len(rows) // WIDTH if sealed is None else self._at
+        place = start * WIDTH if start <= at else self._place(start)
         peak: int | None = None
         if sealed is not None and start == at + len(sealed):
             peak = sealed.last[2]
         elif place:
-            peak = rows[place - _WIDTH + _PEAK]
-        if place < at * _WIDTH or sealed is None:
-            peak, right = self._peaks_from(place, at * _WIDTH, end * _WIDTH, peak)
+            peak = rows[place - WIDTH + PEAK]
+        if place < at * WIDTH or sealed is None:
+            peak, right = self._peaks_from(place, at * WIDTH, end * WIDTH, peak)
             if right or sealed is None:
                 return
         if sealed is not None and start <= at:
@@ -446,16 +433,16 @@ class ChunkIndex:
             peak = sealed.find_peaks(peak)
             if peak == before:
                 return
-            place = (at + self._dead) * _WIDTH
+            place = (at + self._dead) * WIDTH
         self._peaks_from(place, len(rows), place if start <= at else self._place(end), peak)
 
     def _peaks_from(self, place: int, stop: int, forced: int, peak: int | None) -> tuple[int | None, bool]:
         """The maximum so far, and whether one behind ``forced`` was right."""
         rows = self._rows
-        for row in range(place, stop, _WIDTH):
-            time = rows[row + _TIME]
+        for row in range(place, stop, WIDTH):
+            time = rows[row + TIME]
             peak = time if peak is None else max(peak, time)
-            if row >= forced and rows[row + _PEAK] == peak:
+            if row >= forced and rows[row + PEAK] == peak:
                 return peak, True
-            rows[row + _PEAK] = peak
+            rows[row + PEAK] = peak
         return peak, False

@@ -209,13 +209,19 @@ def test_many_chunks_are_counted_in_blocks() -> None:
 @pytest.mark.parametrize(
     ("arguments", "count"),
     [
-        ((6, 16, 50, 0, 9), 3),  # before them comes a large one
-        ((6, 16, 1000, 0, 9), 4),  # ... a gap
-        ((6, 15, 1000, 0, 9), 0),  # something else follows
-        ((6, 16, 50, 14, 9), 2),  # one begins too early
-        ((6, 16, 50, 0, 2), 2),
-        ((5, 15, 50, 0, 9), 2),
-        ((2, 8, 50, 0, 9), 2),  # all there are
+        ((6, 16, 50, 0, 0, 9), 3),  # before them comes a large one
+        ((6, 16, 1000, 0, 0, 9), 4),  # ... a gap
+        ((6, 15, 1000, 0, 0, 9), 0),  # something else follows
+        ((6, 16, 50, 14, 0, 9), 2),  # one begins too early
+        ((6, 16, 50, 0, 0, 2), 2),
+        ((5, 15, 50, 0, 0, 9), 2),
+        ((2, 8, 50, 0, 0, 9), 2),  # all there are
+        ((2, 8, 50, 0, 2, 9), 2),
+        ((2, 8, 50, 0, 3, 9), 0),
+        ((6, 16, 50, 0, 3, 9), 3),
+        ((6, 16, 50, 0, 4, 9), 0),  # the fourth is large
+        ((6, 16, 50, 0, 5, 9), 0),  # the fifth is not
+        ((6, 16, 1000, 0, 5, 9), 0),
     ],
 )
 def test_small_neighbours_are_counted_from_the_end(arguments: tuple[int, ...], count: int) -> None:

@@ -207,13 +207,13 @@ def test_chunks_behind_all_blocks_are_replaced_without_them() -> None:
 def test_sealed_chunks_are_no_small_neighbours() -> None:
     disk, index = Disk(), ChunkIndex(4)
     index.extend(ChunkKey(4, at, at + 1, at, at + 1, 5, 10, BATCH) for at in range(20))
-    assert index.small_before(20, 20, 11, 0, 100) == 20
+    assert index.small_before(20, 20, 11, 0, 0, 100) == 20
     disk.seal(index)
     behind = 20 - index.sealed_end
     assert 0 < behind < 20
-    assert index.small_before(20, 20, 11, 0, 100) == behind
-    assert index.small_before(19, 19, 11, 0, 100) == behind - 1
-    assert index.small_before(index.sealed_end, index.sealed_end, 11, 0, 100) == 0
+    assert index.small_before(20, 20, 11, 0, 0, 100) == behind
+    assert index.small_before(19, 19, 11, 0, 0, 100) == behind - 1
+    assert index.small_before(index.sealed_end, index.sealed_end, 11, 0, 0, 100) == 0
     assert not disk.read
 
 
