@@ -11,7 +11,7 @@ import errno
 import re
 import socket as sockets
 from collections.abc import Callable, Iterable
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 
 import gevent
 import zmq
@@ -19,7 +19,7 @@ from zmq import DONTWAIT, RCVMORE, SNDMORE
 
 from dafka.mesh import limits
 
-_NUMERIC = re.compile(r"tcp://([0-9.]+):([0-9]+|\*)")
+_NUMERIC = re.compile(r"tcp://(?:([0-9.]+)|\[([0-9A-Fa-f:.]+)\]):([0-9]+|\*)")
 _LAST_PORT = 65_535
 _BACKLOG = 100  # libzmq's default
 
@@ -59,6 +59,7 @@ class Socket:
     def bind(self, address: str) -> str:
         """Bind and return the address as bound (``*`` or ``0`` as port becomes a number)."""
         numeric = _numeric(address)
+        self._allow_six(address)
         if numeric is None:
             self._socket.bind(address)
         else:
@@ -71,8 +72,13 @@ class Socket:
         the machine for the address, and aborts the process where a sandbox forbids that (AF_NETLINK)."""
         if port > _LAST_PORT:  # of which libzmq would take 16 bits
             raise zmq.ZMQError(errno.EINVAL)
+        six = ":" in host
+        family = sockets.AF_INET6 if six else sockets.AF_INET
+        both = six and not int(IPv6Address(host)) and sockets.has_dualstack_ipv6()  # all of IPv4 as well
         try:
-            with sockets.create_server((host, port), backlog=_BACKLOG) as listening:
+            with sockets.create_server(
+                (host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=both
+            ) as listening:
                 listening.setblocking(False)
                 self._socket.setsockopt(zmq.USE_FD, listening.fileno())
                 self._socket.bind(address)
@@ -86,15 +92,23 @@ class Socket:
 
     def bind_free_port(self, host: str) -> int:
         """Bind a free TCP port of an interface and return its number."""
+        if ":" in host and not host.startswith("["):
+            host = f"[{host}]"
         return int(self.bind(f"tcp://{host}:*").rpartition(":")[2])
 
     def connect(self, address: str) -> None:
         """Connect; ZeroMQ does so in the background, again and again."""
+        self._allow_six(address)
         self._socket.connect(address)
 
     def disconnect(self, address: str) -> None:
         """Undo :meth:`connect`."""
+        self._allow_six(address)  # it is looked up again
         self._socket.disconnect(address)
+
+    def _allow_six(self, address: str) -> None:
+        """Have ZeroMQ take an address of IPv6, and others as without it: it would make IPv6's of them."""
+        self._socket.setsockopt(zmq.IPV6, int("[" in address))
 
     def subscribe(self, prefix: bytes) -> None:
         """Hear what begins with ``prefix``."""
@@ -167,6 +181,9 @@ def _numeric(address: str) -> tuple[str, int] | None:
     """Host and port of an address that is a number; port 0 for any."""
     found = _NUMERIC.fullmatch(address)
     try:
-        return None if found is None else (str(IPv4Address(found[1])), int(found[2].replace("*", "0")))
+        if found is None:
+            return None
+        host = str(IPv6Address(found[2])) if found[2] else str(IPv4Address(found[1]))
+        return host, int(found[3].replace("*", "0"))
     except ValueError:
         return None

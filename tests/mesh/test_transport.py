@@ -109,6 +109,33 @@ def test_an_interface_may_be_given_by_its_name(transport: str):
         until(lambda: one.send(b"x") >= 0 and consumer.poll(0.1))
 
 
+@BOTH
+@pytest.mark.parametrize(
+    ("bind", "interface"),
+    [("::1", "[::1]"), ("[::1]", "[::]"), ("::", "[::]"), ("127.0.0.1", "[::1]"), ("::1", "127.0.0.1")],
+)
+def test_a_mesh_on_ipv6(transport: str, bind: str, interface: str):
+    """A tower and nodes, some of which may be elsewhere; peers that are left and found again too."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("there is no IPv6 here")
+    options: dict[str, Any] = {"bind": bind, "transport": transport, "beacon_interval": 0.1}
+    address = f"tcp://{interface}:*"
+    with Tower(address, address) as tower:
+        with Consumer(["t"], tower=tower, offset_reset="earliest", beacon_timeout=0.5, **options) as consumer:
+            endpoint = consumer._node.endpoint
+            for _ in range(2):
+                with Producer("t", tower=tower, min_stores=0, beacon_timeout=4.0, **options) as producer:
+                    producer.send(b"six")
+                    assert taken(consumer, 1) == [b"six"]
+                    (peer,) = endpoint.peers
+                    assert (b"[" in peer) == (bind != "127.0.0.1")
+                until(lambda: not endpoint.peers, "a producer that has gone is left")
+        assert tower.bound[0].startswith(f"tcp://{interface}:")
+        assert not endpoint.discarded and not tower.discarded
+
+
 def test_an_unknown_transport_is_refused():
     with pytest.raises(ValueError, match="transport is 'libzmq' or 'zmtp', not 'tcp'"):
         Producer("hello", transport="tcp")
