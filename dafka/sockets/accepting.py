@@ -67,7 +67,8 @@ class Accepting:
     def _accept(self, socket: Any, address: Any) -> None:
         self.accepted += 1
         if len(self._peers) >= limits.CONNECTIONS:
-            self.shared.discarded["connections"] += 1
+            detail = f"{address[0]}:{address[1]} refused: there are {limits.CONNECTIONS} connections"
+            self.shared.reasons.report("connections", detail)
             listening.close(socket)
             return
         self._greetings.make_room()

@@ -277,6 +277,22 @@ def test_the_queue_for_a_peer_that_does_not_read_has_a_configurable_bound():
         assert 19_000_000 < served.metrics()["queued_octets"] < 20_200_000
 
 
+def test_connections_beyond_the_limit_are_told_as_others_that_are_ended(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(limits, "CONNECTIONS", 1)
+    told: list[str] = []
+    with publisher(bounds=Bounds(exceeded=told.append)) as served, plain(served.endpoint) as one:
+        one.sendall(GREETING_31 + ready(b"SUB") + command(b"\x09SUBSCRIBE"))
+        until(lambda: served.metrics()["subscriptions"] == 1)
+        with plain(served.endpoint) as more:
+            assert is_closed(more)
+            host, port = more.getsockname()
+        assert told == ["connections"]
+        assert served.discarded == {"connections": 1}
+    assert f"{host}:{port} refused: there are 1 connections" in caplog.text
+
+
 def test_the_bounds_of_subscriptions_can_be_given():
     most = Most(prefix_octets=10, prefixes=20, octets=20 * 300, all_octets=10**6)
     with publisher(most=most) as served:
