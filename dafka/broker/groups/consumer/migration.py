@@ -142,12 +142,13 @@ def dismiss(classic: Group, deliver: Deliver = at_once) -> None:
 
 
 def downgraded(now: float, group: ConsumerGroup, deliver: Deliver, terms: Terms = DEFAULTS) -> Group | None:
-    """The classic group of the members that are left, all of which are classic; they have to join again.
+    """The classic group of the members that are left, all of which are classic.
 
-    Until then they have what they had: the group may be upgraded before they have heard of it. Waits as a
-    green thread if there are many; None if the group has changed meanwhile.
+    They have to join again, unless everybody has what they are to have, because a static member has only
+    changed its protocol. Until then they have what they had: the group may be upgraded before they have heard
+    of it. Waits as a green thread if there are many; None if the group has changed meanwhile.
     """
-    epoch, count = group.epoch, len(group.members)
+    epoch, count, settled = group.epoch, len(group.members), True
     classic = Group(now, deliver, terms)
     names = group.names()
     for one in Pace().over(list(group.members.values()), every=1):
@@ -158,11 +159,16 @@ def downgraded(now: float, group: ConsumerGroup, deliver: Deliver, terms: Terms 
             names, both(one.assigned, one.revoking), protocol.version_of(one.classic.protocols[0][1])
         )
         classic.members.add(member)
+        classic.wake_at = min(classic.wake_at, member.expires)
+        settled = settled and one.epoch == epoch and group.is_reconciled(one)
     if group.epoch != epoch or len(group.members) != count or not group.only_classic:
         return None
     classic.protocol_type = ConsumerProtocolType
     classic.generation = group.classic_generation
     classic.state = State.STABLE
     classic.protocol = classic.members.chosen_protocol()
-    classic.begin_again(now)
+    if settled:
+        classic.members.leader = next(iter(group.members))
+    else:
+        classic.begin_again(now)
     return classic

@@ -10,6 +10,9 @@ Standby tasks, of subtopologies with state, go in the same way to processes that
 first where it was active, then where it was a standby, then where there is least to do. With fewer processes
 than replicas some are left out.
 
+What stays is looked at by the numbers of tasks, what is left one subtopology after the other: so each
+subtopology is spread over the members, and tasks of one number are rather together.
+
 A share is the number of tasks by that of members, rounded up; when members have reached it, it is reckoned
 anew for the others. The load of a process is its number of tasks by that of its members, as each is a thread.
 """
@@ -131,13 +134,11 @@ class _Assignment:
         self._standby: dict[str, dict[str, set[int]]] = {}
 
     def run(self) -> Target:
-        order = sorted(self._spec.tasks.items())
-        self._assign_active([(name, number) for name, count in order for number in range(count)])
+        tasks = [(name, number) for name, count in self._spec.tasks.items() for number in range(count)]
+        tasks.sort(key=_by_number)
+        self._assign_active(tasks)
         if self._spec.standbys:
-            stateful = [one for one in reversed(order) if one[0] in self._spec.stateful]
-            self._assign_standby(
-                [(name, number) for name, count in stateful for number in range(count)[::-1]]
-            )
+            self._assign_standby([task for task in reversed(tasks) if task[0] in self._spec.stateful])
         return {
             member: Roles(_frozen(self._active.get(member)), _frozen(self._standby.get(member)))
             for member in self._homes
@@ -148,7 +149,7 @@ class _Assignment:
     def _assign_active(self, tasks: Sequence[TaskId]) -> None:
         left = [task for task in tasks if not self._stays(task)]
         left = [task for task in left if not self._follows_its_standby(task)]
-        left.sort(key=lambda task: (task[1], task[0]))  # the tasks of a subtopology are spread
+        left.sort()  # one subtopology after the other: the tasks of each are spread
         queue = self._by_load()
         for task in left:
             _, place, process = heappop(queue)
@@ -190,6 +191,7 @@ class _Assignment:
                 replicas -= 1
             if replicas:
                 left.append((task, replicas))
+        left.sort(reverse=True)
         queue = self._by_load()
         for task, replicas in left:
             full: list[tuple[float, int, _Process]] = []  # those that have the task already
@@ -230,6 +232,11 @@ class _Assignment:
         queue = [(one.load, place, one) for place, one in enumerate(self._processes.values())]
         heapify(queue)
         return queue
+
+
+def _by_number(task: TaskId) -> tuple[int, str]:
+    """The key by which tasks of the same number come after each other."""
+    return task[1], task[0]
 
 
 def _frozen(tasks: Mapping[str, set[int]] | None) -> Share:

@@ -26,6 +26,8 @@ from dafka.broker.groups.consumer.migration import Policy, dismiss, downgraded, 
 from dafka.broker.groups.generation import State, at_once
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.groups import GroupType, JoinRequest, LeavingMember
+from dafka.broker.remote.remote import Remote
+from dafka.hub.hub import get_hub
 
 SUBSCRIPTION = bytes(ConsumerProtocolSubscription(0, ["t"], b"").encode())
 PROTOCOLS = [("range", SUBSCRIPTION)]
@@ -96,6 +98,31 @@ def test_the_last_member_with_the_newer_protocol_leaves_a_classic_group(table, o
     back = downgraded(0.0, group, at_once)
     assert (back.state, back.protocol_type) == (State.PREPARING, "consumer")
     assert back.generation == group.epoch - 1 and set(back.members) == set(group.members)
+
+
+def test_a_static_member_that_goes_back_to_the_classic_protocol_begins_no_rebalance(tmp_path):
+    def described(broker: Broker) -> Any:
+        return Client(broker).call("describe_groups", ["g"])["g"]
+
+    request = JoinRequest("", 10.0, 10.0, "consumer", PROTOCOLS, "i")
+    newer = ConsumerHeartbeat("x", 0, instance_id="i", rebalance_timeout=5.0, owned={}, topics=["t"])
+    with Broker(tmp_path, listen="127.0.0.1:0") as broker:
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+        hub = get_hub()
+        remote = hub.run(Remote, hub, [(host, int(port))])
+
+        def ask(method: str, *args: Any) -> Any:
+            return hub.run(getattr(remote, method), "g", *args)
+
+        Client(broker).create("t", 2)
+        assert ask("consumer_group_heartbeat", newer).error is None
+        joined = ask("join_group", request)
+        assert (joined.error, described(broker).state) == (None, "Stable")
+        synced = ask("sync_group", joined.generation, joined.member_id, "i")
+        assert ConsumerProtocolAssignment.decode(synced.assignment).assigned_partitions == [("t", [0, 1])]
+        hub.run(remote.close)
+    with Broker(tmp_path) as broker:
+        assert [one.assignment for one in described(broker).members] == [synced.assignment]
 
 
 def test_members_have_what_they_had_after_a_way_there_and_back(table, old):

@@ -27,6 +27,21 @@ def test_tasks_are_shared_evenly_and_each_is_run_once():
     assert len({task for one in target.values() for task in each(one.active)}) == 7
 
 
+def test_each_subtopology_is_shared_and_tasks_of_one_number_are_together():
+    """So that state is on all disks, and topics with the same keys are read in one place."""
+    tasks = {"s": 4, "t": 4}
+
+    def are_together(target: Target) -> bool:
+        shares = [one.active for one in target.values()]
+        return all(share["s"] == share["t"] and len(share["s"]) == 2 for share in shares)
+
+    assert are_together(assign_sticky(spec({}, {"m": "p", "n": "q"}, tasks)))
+    alone = assign_sticky(spec({}, {"m": "p"}, tasks))
+    assert are_together(assign_sticky(spec(alone, {"m": "p", "n": "q"}, tasks)))
+    copies = assign_sticky(spec({}, {"m": "p", "n": "q"}, tasks, 1))
+    assert are_together(copies) and copies["m"].standby == {"s": copies["n"].active["s"]}
+
+
 def test_members_that_stay_keep_their_tasks():
     before = assign_sticky(spec({}, {"m": "p", "n": "q"}, {"s": 6}))
     after = assign_sticky(spec(before, {"m": "p", "n": "q", "o": "r"}, {"s": 6}))
