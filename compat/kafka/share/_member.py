@@ -1,5 +1,9 @@
 """A member of a share group as the hub knows it: heartbeats, its share session, and its requests in order.
 
+Requests are carried out here, and the program's thread waits for them as long as it wants to. What it does
+not wait for, or is interrupted in (Ctrl-C), goes on, and a later call has what came of it: acquired records
+are not dropped, and no acknowledgement is sent twice.
+
 Nothing here keeps the consumer alive. One that is dropped without ``close`` is collected, and leaves.
 """
 
@@ -54,6 +58,21 @@ _CLOSED = (ShareSessionNotFoundError, InvalidShareSessionEpochError)
 
 Types = Mapping[TopicPartition, Mapping[int, int]]
 """Types of acknowledgements by partition and offset."""
+Outcome = list[tuple[TopicPartition, Any]]
+"""The error of the acknowledgements of each partition, a class or an exception, or None."""
+
+
+class Request:
+    """Acknowledgements on their way, and with ``limits`` a fetch."""
+
+    def __init__(self, types: Types, limits: ShareFetchLimits | None = None) -> None:
+        self.types = types
+        self.limits = limits
+        self.fetched: dict[TopicPartition, Any] = {}
+        self.outcome: Outcome = []
+        self.error: Exception | None = None  # of all of it
+        self.has_begun = False
+        self.is_over = False
 
 
 class ShareMember:
@@ -79,6 +98,9 @@ class ShareMember:
         self._wake = gevent.event.Event()
         self._assigned = gevent.event.Event()
         self._closed = False
+        self._news = gevent.event.Event()  # for the program's thread, the only one that waits for it
+        self._fetching: gevent.Greenlet | None = None
+        self.lock: float | None = None  # for how long (seconds) the records of the last fetch are acquired
 
     @property
     def _broker(self) -> Any:
@@ -110,8 +132,9 @@ class ShareMember:
                 pause = self._heartbeat()
             except BrokerStoppedError:
                 pass
-            except KafkaError as error:
+            except Exception as error:  # of a value that no request has room for, too
                 self.failure = error
+                self._news.set()
             self._wake.wait(pause)
             self._wake.clear()
 
@@ -132,6 +155,7 @@ class ShareMember:
         if answer.error is not None:
             if not issubclass(answer.error, RetriableError):
                 self.failure = answer.error(answer.detail)
+                self._news.set()
             return PAUSE
         self._epoch = answer.member_epoch
         self._told = topics or self._told
@@ -168,23 +192,56 @@ class ShareMember:
         if epoch != JOIN:
             self._broker.share_heartbeat(self._beat_with(LEAVE, None))
 
-    def close(self, types: Types) -> list[tuple[TopicPartition, Any]]:
-        """Acknowledge what is left, give everything else back, and leave; the errors of acknowledgements."""
+    def close(self, types: Types) -> Outcome:
+        """Acknowledge what is left, give everything else back, and leave; what became of acknowledgements."""
         self._closed = True
         _beats.end(self)
         self._wake.set()
-        errors: list[tuple[TopicPartition, Any]] = []
+        if self._fetching is not None:  # nobody wants its records any more
+            self._fetching.kill()
+        outcome: Outcome = []
         with suppress(BrokerStoppedError, KafkaError):
-            if self._session != OPEN_SESSION:
-                errors = self._acknowledge(types, CLOSE_SESSION)
+            with self._in_order:
+                if self._session != OPEN_SESSION:
+                    outcome = self._acknowledge(types, CLOSE_SESSION)
             self._leave()
-        return errors
+        return outcome
 
     # -- requests ----------------------------------------------------------------------------------------
 
-    def fetch(
+    def carry_out(self, request: Request, token: object) -> None:
+        """Have an answer to a request, unless that has begun before; in a green thread of its own."""
+        if request.has_begun:
+            return
+        request.has_begun = True
+        try:
+            if request.limits is None:
+                request.outcome = self._send(request.types)
+            elif not self._closed:
+                self._fetching = gevent.getcurrent()
+                request.fetched, request.outcome = self._fetch(request.types, request.limits, token)
+        except Exception as error:
+            request.error = error
+            request.outcome = [(key, error) for key in request.types]
+        finally:
+            if request.limits is not None:
+                self._fetching = None
+            request.is_over = True
+            self._news.set()
+
+    def wait(self, request: Request, seconds: float) -> None:
+        """Wait for a request, or for :meth:`interrupt`."""
+        if not request.is_over:
+            self._news.wait(seconds)
+        self._news.clear()
+
+    def interrupt(self) -> None:
+        """End the wait of the program's thread."""
+        self._news.set()
+
+    def _fetch(
         self, types: Types, limits: ShareFetchLimits, token: object
-    ) -> tuple[dict[TopicPartition, Any], list[tuple[TopicPartition, Any]]]:
+    ) -> tuple[dict[TopicPartition, Any], Outcome]:
         """Acknowledge, and acquire further records: both by partition, the first with what was fetched."""
         if not self._given:
             self._assigned.clear()
@@ -193,7 +250,7 @@ class ShareMember:
             places = {(topic, number) for topic, numbers in self._given.items() for number in numbers}
             if not places and not types:
                 return {}, []
-            lost: list[tuple[TopicPartition, Any]] = []
+            lost: Outcome = []
             if self._session == OPEN_SESSION and types:
                 lost, types = [(key, ShareSessionNotFoundError) for key in types], {}
             request = self._request(types, self._session)
@@ -210,6 +267,7 @@ class ShareMember:
                 gevent.sleep(PAUSE)
                 return {}, lost + [(key, answer.error) for key in types]
             self._session, self._places = self._session + 1, frozenset(places)
+            self.lock = answer.lock
             self._look_at_errors(answer, limits)
             return self._named(answer), lost + self._outcome(answer, types)
 
@@ -222,14 +280,14 @@ class ShareMember:
         if errors and not any(one.batches for one in answer.partitions.values()):
             gevent.sleep(min(PAUSE, limits.max_wait))  # with an error the answer comes at once
 
-    def acknowledge(self, types: Types) -> list[tuple[TopicPartition, Any]]:
-        """Acknowledge; the error, or None, of each partition."""
+    def _send(self, types: Types) -> Outcome:
+        """Acknowledge without a fetch."""
         with self._in_order:
             if self._session == OPEN_SESSION:
                 return [(key, ShareSessionNotFoundError) for key in types]
             return self._acknowledge(types, self._session)
 
-    def _acknowledge(self, types: Types, epoch: int) -> list[tuple[TopicPartition, Any]]:
+    def _acknowledge(self, types: Types, epoch: int) -> Outcome:
         answer = self._broker.share_acknowledge(self._request(types, epoch))
         if answer.error is not None:
             if answer.error in _CLOSED:
@@ -251,6 +309,6 @@ class ShareMember:
             if topic in self._names
         }
 
-    def _outcome(self, answer: ShareFetched, types: Types) -> list[tuple[TopicPartition, Any]]:
+    def _outcome(self, answer: ShareFetched, types: Types) -> Outcome:
         found = self._named(answer)
         return [(key, found[key].acknowledge_error if key in found else None) for key in types]

@@ -2,45 +2,47 @@
 
 It runs in the caller's thread and is not thread safe; only ``close`` and ``wakeup`` may come from another
 one. Heartbeats and requests are the hub's (:mod:`~compat.kafka.share._member`).
+
+Ctrl-C is noticed after calls. So what a method hands out is noted as delivered by its last lines, which call
+nothing: in implicit mode a record would be accepted otherwise that the program has never seen.
 """
 
 from __future__ import annotations
 
+import logging
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from numbers import Integral
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kafka.consumer.group import KafkaConsumer as _Theirs
-from kafka.errors import IllegalStateError, KafkaConfigurationError
+from kafka.errors import IllegalStateError, KafkaTimeoutError
 from kafka.structs import TopicPartition
 from kafka.util import ensure_valid_topic_name
 
+from compat.kafka._calls import GRACE, SLICE, Calls
 from compat.kafka._client import Client, cut_off_in_child
-from compat.kafka._counts import check_counts
-from compat.kafka._kinds import check_kinds
-from compat.kafka._times import check_times, timeout_of
-from compat.kafka.share._member import ShareMember
+from compat.kafka._times import timeout_of
+from compat.kafka.share._acknowledgements import (
+    AcknowledgementCallback,
+    Acknowledgements,
+    Records,
+    exception_of,
+    place,
+)
+from compat.kafka.share._config import DEFAULTS, EXPLICIT, IMPLICIT, RECORD_LIMIT, read_config
+from compat.kafka.share._member import Request, ShareMember
 from compat.kafka.share._records import take
 from dafka.broker.interface.share import AcknowledgeType, ShareFetchLimits
+from dafka.broker.remote.limits import in_words
 from dafka.hub.waits import bounded_wait
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-IMPLICIT, EXPLICIT = "implicit", "explicit"
-BATCH_OPTIMIZED, RECORD_LIMIT = "batch_optimized", "record_limit"
+log = logging.getLogger(__name__)
+
 CLOSED = "This consumer has already been closed."
-
-_CONNECTION = (
-    *("bootstrap_servers", "bootstrap_timeout_ms", "client_id", "request_timeout_ms", "security_protocol"),
-    *(name for name in _Theirs.DEFAULT_CONFIG if name.startswith(("ssl_", "sasl_"))),
-    *("key_deserializer", "value_deserializer", "max_poll_records", "fetch_max_wait_ms", "fetch_min_bytes"),
-    *("fetch_max_bytes", "consumer_timeout_ms", "client_rack", "api_version"),
-)
-
-AcknowledgementCallback = Callable[[dict[TopicPartition, set[int]], "Exception | None"], object]
 
 
 class ShareConsumer:
@@ -66,25 +68,19 @@ class ShareConsumer:
         KafkaTimeoutError: no broker at ``bootstrap_servers``.
     """
 
-    DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
-        **{name: _Theirs.DEFAULT_CONFIG[name] for name in _CONNECTION if name in _Theirs.DEFAULT_CONFIG},
-        "client_rack": "",
-        "group_id": None,
-        "share_acknowledgement_mode": IMPLICIT,
-        "share_acquire_mode": BATCH_OPTIMIZED,
-    }
+    DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(DEFAULTS)
 
     def __init__(self, *topics: str, **configs: Any) -> None:
         self._closed = True  # until everything below has succeeded
-        self.config = _read_config(self.DEFAULT_CONFIG, configs)
+        self.config = read_config(self.DEFAULT_CONFIG, configs)
         self._client = Client(self.config, self.config["api_version"] is None)
+        self._calls = Calls(self._client)
         self._member = ShareMember(self._client, self.config)
         self._topics: tuple[str, ...] = ()
-        self._delivered: dict[TopicPartition, dict[int, None]] = {}  # not acknowledged yet
-        self._types: dict[TopicPartition, dict[int, int]] = {}  # acknowledgements that are not sent yet
-        self._chunk: Iterator[Any] = iter(())
-        self._callback: AcknowledgementCallback | None = None
-        self._outcomes: list[tuple[TopicPartition, set[int], Any]] = []
+        self._acks = Acknowledgements(self.config["share_acknowledgement_mode"] == IMPLICIT)
+        self._fetch: Request | None = None  # whose answer is not here yet
+        self._found: Records = {}  # records for the next method that hands some out
+        self._chunk: list[Any] = []  # of an iteration, the last one first
         self._error: Exception | None = None
         self._woken = False
         self._dropped = weakref.finalize(self, _abandon, self._client, self._member)
@@ -129,11 +125,11 @@ class ShareConsumer:
         """Records by partition, each with its ``delivery_count``; waits up to ``timeout_ms`` for some.
 
         ``max_records`` (``max_poll_records``) may be exceeded up to the end of a batch, unless
-        ``share_acquire_mode`` is "record_limit".
+        ``share_acquire_mode`` is "record_limit". Records that are renewed come alone.
 
         Raises:
-            IllegalStateError: the consumer is closed, or in explicit mode a record of the last ``poll`` is
-                not acknowledged.
+            IllegalStateError: the consumer is closed, or not subscribed; or in explicit mode a record of the
+                last ``poll`` is not acknowledged.
             TypeError, ValueError: a time that is none, or ``max_records`` that is no count of 1 or more.
             KafkaError: a refusal of the broker. Exception: raised by a deserializer; the record is released.
         """
@@ -147,69 +143,119 @@ class ShareConsumer:
             raise TypeError(f"max_records is a count or None, not {max_records!r:.100}")
         if max_records is not None and max_records < 1:
             raise ValueError(f"max_records is 1 or more, not {max_records}")
-        records = self._take(monotonic() + timeout_ms / 1000, max_records)
-        for partition, some in records.items():
-            self._delivered.setdefault(partition, {}).update(dict.fromkeys(one.offset for one in some))
+        records = self._find(monotonic() + timeout_ms / 1000, max_records)
+        delivered = {key: {one.offset: one for one in some} for key, some in records.items()}
+        self._acks.delivered, self._found = delivered, {}
         return records
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Any:
-        """The next record; ends after ``consumer_timeout_ms`` without one, and when it is closed."""
-        for record in self._chunk:
-            self._delivered.setdefault(_place(record), {})[record.offset] = None
-            return record
-        if self._closed:
-            raise StopIteration
-        timeout_ms = self.config["consumer_timeout_ms"]
-        deadline = monotonic() + timeout_ms / 1000 if timeout_ms >= 0 else float("inf")
-        found = self._take(deadline, None)
-        if not found:
-            raise StopIteration
-        self._chunk = (record for some in found.values() for record in some)
-        return self.__next__()
+        """The next record; ends after ``consumer_timeout_ms`` without one, and when it is closed.
 
-    def _take(self, deadline: float, max_records: int | None) -> dict[TopicPartition, list[Any]]:
-        """Acknowledge what is done with, and wait for further records."""
-        for record in self._chunk:  # taken by an iteration that has ended: for others
-            self._types.setdefault(_place(record), {})[record.offset] = AcknowledgeType.RELEASE
-        self._settle()
+        Raises:
+            IllegalStateError, KafkaError, Exception: as ``poll``.
+        """
+        if not self._chunk:
+            if self._closed:
+                self._client.hub.check()  # in a forked child: an error, and not the end of the records
+                raise StopIteration
+            timeout_ms = self.config["consumer_timeout_ms"]
+            deadline = monotonic() + timeout_ms / 1000 if timeout_ms >= 0 else float("inf")
+            found = self._find(deadline, None)
+            if not found:
+                raise StopIteration
+            chunk = [record for some in found.values() for record in some]
+            chunk.reverse()
+            self._chunk, self._found = chunk, {}
+        record = self._chunk[-1]
+        delivered = self._acks.delivered.setdefault(place(record), {})
+        del self._chunk[-1]
+        delivered[record.offset] = record
+        return record
+
+    def _find(self, deadline: float, max_records: int | None) -> Records:
+        """Send what is acknowledged, and wait for further records. They stay ``_found`` for the caller to
+        hand them out."""
+        self._acks.release(self._chunk)  # taken by an iteration that has ended: for others
+        self._chunk = []
+        self._learn()
+        self._acks.settle()
+        if not self._topics:
+            raise IllegalStateError("Consumer is not subscribed to any topics.")
         while not self._closed:
             self._raise_failure()
-            wait = min(max(deadline - monotonic(), 0.0), self.config["fetch_max_wait_ms"] / 1000)
-            records = self._fetch(wait, max_records)
-            self._tell()
-            if records or monotonic() >= deadline or self._woken:
+            if not self._found:
+                self._look(deadline, max_records)
+            self._learn()
+            if self._found or monotonic() >= deadline or self._woken:
                 self._woken = False
-                return records
+                return self._found
         return {}
 
-    def _fetch(self, wait: float, max_records: int | None) -> dict[TopicPartition, list[Any]]:
-        types, self._types = self._types, {}
-        most = self.config["max_poll_records"] if max_records is None else max_records
-        if any(AcknowledgeType.RENEW in some.values() for some in types.values()):
-            self._note(types, self._client.call(self._member.acknowledge, types))
-            types = {}
-        limits = ShareFetchLimits(
-            wait,
-            self.config["fetch_min_bytes"],
-            self.config["fetch_max_bytes"],
+    def _look(self, deadline: float, max_records: int | None) -> None:
+        """Wait for records that are being renewed, otherwise for a fetch."""
+        acks = self._acks
+        if acks.renews:
+            self._send()
+        if acks.sent and acks.renewing:
+            self._wait(acks.sent[-1], deadline, True)
+            self._learn()
+        if acks.renewed or acks.renewing:
+            self._found, acks.renewed = acks.renewed, {}
+            return
+        if self._fetch is None:
+            fetch = Request(acks.unsent(), self._limits(deadline - monotonic(), max_records))
+            self._fetch, acks.types = fetch, {}
+        self._wait(self._fetch, deadline, True)
+        if self._fetch.is_over:
+            self._take(self._fetch)
+
+    def _limits(self, seconds: float, max_records: int | None) -> ShareFetchLimits:
+        config = self.config
+        most = config["max_poll_records"] if max_records is None else max_records
+        return ShareFetchLimits(
+            min(max(seconds, 0.0), config["fetch_max_wait_ms"] / 1000),
+            config["fetch_min_bytes"],
+            config["fetch_max_bytes"],
             most,
             most,
-            self.config["share_acquire_mode"] == RECORD_LIMIT,
+            config["share_acquire_mode"] == RECORD_LIMIT,
         )
-        fetched, outcome = self._client.call(self._member.fetch, types, limits, self._member)
-        self._note(types, outcome)
-        records: dict[TopicPartition, list[Any]] = {}
-        for partition, one in fetched.items():
+
+    def _take(self, fetch: Request) -> None:
+        """The records of a fetch."""
+        records: Records = {}
+        types = {key: dict(some) for key, some in self._acks.types.items()}
+        failure: Exception | None = None
+        for partition, one in fetch.fetched.items():
             taken = take(partition, one, self._deserialize)
+            failure = failure or taken.error
             if taken.others:
-                self._types.setdefault(partition, {}).update(taken.others)
-            self._error = self._error or taken.error
+                types.setdefault(partition, {}).update(taken.others)
             if taken.records:
                 records[partition] = taken.records
-        return records
+        self._acks.note(fetch)
+        self._error = self._error or fetch.error or failure
+        self._acks.types, self._found, self._fetch = types, records, None
+        if fetch.error is not None:
+            self._raise_failure()
+
+    def _wait(self, request: Request, deadline: float, polling: bool = False) -> None:
+        """Wait for a request until then, and a moment at least: a poll of no time gets on as well."""
+        deadline = max(deadline, monotonic() + GRACE)
+        self._begin(request)
+        while not (request.is_over or self._closed):
+            left = deadline - monotonic()
+            if left <= 0 or (polling and (self._woken or self._member.failure is not None)):
+                return
+            self._client.call(self._member.wait, request, min(left, SLICE))
+
+    def _begin(self, request: Request) -> None:
+        if not request.has_begun:
+            hub = self._client.hub
+            hub.post(hub.spawn, self._member.carry_out, request, self._member)
 
     def _deserialize(self, topic: str, headers: Any, key: Any, value: Any) -> tuple[Any, Any]:
         found = []
@@ -234,112 +280,127 @@ class ShareConsumer:
 
     def acknowledge(self, record: Any, type: int = AcknowledgeType.ACCEPT) -> None:
         """Say what has become of a record: ACCEPT, RELEASE (deliver it again), REJECT (never again), or RENEW
-        (it takes longer; acknowledge it again afterwards).
+        (it takes longer: once it is renewed, the next ``poll`` returns it again).
 
-        It is sent with the next ``poll`` or ``commit``.
+        It is sent with the next ``poll`` or ``commit``; until then another type replaces it.
 
         Raises:
-            IllegalStateError: in implicit mode; or the record was not delivered, or is acknowledged already.
-            ValueError: another type.
+            IllegalStateError: in implicit mode; or the record was not delivered by the last ``poll``, or what
+                became of it is already sent.
+            TypeError: not a record. ValueError: another type.
         """
         self._check_open()
         if self.config["share_acknowledgement_mode"] != EXPLICIT:
             raise IllegalStateError("Implicit acknowledgement of delivery is being used.")
-        if type not in (1, 2, 3, 4):
-            raise ValueError(f"type is ACCEPT, RELEASE, REJECT or RENEW, not {type!r}")
-        partition = _place(record)
-        if record.offset not in self._delivered.get(partition, ()):
-            raise IllegalStateError("The record cannot be acknowledged.")
-        if type != AcknowledgeType.RENEW:
-            del self._delivered[partition][record.offset]
-        self._types.setdefault(partition, {})[record.offset] = int(type)
+        self._acks.acknowledge(record, type)
 
     def commit(self, timeout_ms: float | None = None) -> dict[TopicPartition, Exception | None]:
         """Send acknowledgements, in implicit mode of all delivered records, and wait until they are durable.
 
-        Returns the error of each partition, or None. ``timeout_ms`` is there for kafka-python's manner.
+        Returns the error of each partition, or None.
+
+        Raises:
+            KafkaTimeoutError: no answer within ``timeout_ms`` (``request_timeout_ms``). The callback is told
+                what has become of them later.
+            KafkaError: they could not be sent.
         """
         self._check_open()
-        timeout_of(timeout_ms)
-        self._settle(committing=True)
-        types, self._types = self._types, {}
-        errors = self._client.call(self._member.acknowledge, types) if types else []
-        self._note(types, errors)
-        self._tell()
-        return {partition: None if error is None else error() for partition, error in errors}
+        seconds = self._seconds(timeout_ms)
+        self._acks.settle(committing=True)
+        sent = self._send()
+        if sent is None:
+            return {}
+        self._wait(sent, monotonic() + seconds)
+        if not sent.is_over:
+            self._check_open()
+            raise KafkaTimeoutError(f"The broker did not answer ShareAcknowledge within {in_words(seconds)}")
+        self._learn()
+        if sent.error is not None:
+            self._error = None if self._error is sent.error else self._error
+            raise sent.error
+        return {partition: exception_of(error) for partition, error in sent.outcome}
 
     def commit_async(self) -> None:
         """Send acknowledgements without waiting; the callback is told with a later ``poll`` or ``commit``."""
         self._check_open()
-        self._settle(committing=True)
-        types, self._types = self._types, {}
-        if types:
-            hub = self._client.hub
-            hub.post(hub.spawn, self._acknowledge_later, types)
+        self._acks.settle(committing=True)
+        self._send()
+        self._learn()
+
+    def acquisition_lock_timeout_ms(self) -> int | None:
+        """For how long records are a member's own, as of the last fetch; None before the first."""
+        lock = self._member.lock
+        return None if lock is None else round(lock * 1000)
 
     def set_acknowledgement_commit_callback(self, callback: AcknowledgementCallback | None) -> None:
         """Have ``callback({partition: offsets}, error or None)`` called, within ``poll``, ``commit`` and
-        ``close``, for acknowledgements whose outcome is known; None for none.
+        ``close``, for acknowledgements whose outcome is known; None for none. What it raises is logged.
 
         Raises:
             TypeError: it cannot be called.
         """
+        self._check_open()
         if callback is not None and not callable(callback):
             raise TypeError(f"callback is a function or None, not {callback!r:.100}")
-        self._callback = callback
+        self._acks.callback = callback
 
-    def _acknowledge_later(self, types: Mapping[TopicPartition, Mapping[int, int]]) -> None:
-        try:
-            self._note(types, self._member.acknowledge(types))
-        except Exception as error:
-            self._error = self._error or error
+    def _send(self) -> Request | None:
+        """Send acknowledgements without a fetch; None if there are none."""
+        types = self._acks.unsent()
+        if not types:
+            return None
+        sent = Request(types)
+        self._acks.types, self._acks.sent = {}, [*self._acks.sent, sent]
+        self._begin(sent)
+        return sent
 
-    def _settle(self, committing: bool = False) -> None:
-        """Decide about delivered records as the mode says."""
-        if self.config["share_acknowledgement_mode"] == IMPLICIT:
-            for partition, offsets in self._delivered.items():
-                if offsets:
-                    accepted = dict.fromkeys(offsets, int(AcknowledgeType.ACCEPT))
-                    self._types.setdefault(partition, {}).update(accepted)
-            self._delivered.clear()
-        elif not committing and any(
-            offset not in self._types.get(partition, ())
-            for partition, offsets in self._delivered.items()
-            for offset in offsets
-        ):
-            raise IllegalStateError("All records must be acknowledged in explicit acknowledgement mode.")
-
-    def _note(self, types: Mapping[TopicPartition, Mapping[int, int]], errors: Any) -> None:
-        if self._callback is not None:
-            self._outcomes += [
-                (partition, set(types.get(partition, ())), error) for partition, error in errors
-            ]
-
-    def _tell(self) -> None:
-        outcomes, self._outcomes = self._outcomes, []
-        if self._callback is not None:
-            for partition, offsets, error in outcomes:
-                self._callback({partition: offsets}, None if error is None else error())
+    def _learn(self) -> None:
+        """Look what has become of acknowledgements."""
+        for sent in self._acks.sent:
+            self._begin(sent)  # unless Ctrl-C came before
+        error = self._acks.learn()
+        self._error = self._error or error
 
     # -- the end -----------------------------------------------------------------------------------------
 
     def wakeup(self) -> None:
-        """End a waiting ``poll`` soon, without records; for any thread."""
+        """End a waiting ``poll``, or the next one, without records; for any thread."""
         self._woken = True
+        self._client.hub.post(self._member.interrupt)
 
     def close(self, timeout_ms: float | None = None) -> None:
-        """Send the acknowledgements that were made, give all other records back, and leave the group."""
-        timeout_of(timeout_ms)
+        """Send the acknowledgements that were made, give all other records back, and leave the group.
+
+        It takes ``timeout_ms`` (``request_timeout_ms``) at most, and says no error of the broker.
+        """
+        seconds = self._seconds(timeout_ms)
         if self._closed:
             return
         self._closed = True
         self._dropped.detach()
-        types, self._types = self._types, {}
+        last = Request(self._acks.unsent())
+        self._acks.types = {}
         try:
-            self._note(types, self._client.call(self._member.close, types))
-            self._tell()
+            self._client.hub.post(self._member.interrupt)
+            within = None if seconds == float("inf") else seconds * 1000
+            try:
+                last.outcome = self._calls.within(within, "ShareAcknowledge", self._member.close, last.types)
+            except KafkaTimeoutError as error:
+                log.warning("a member of group %s has not left: %s", self.config["group_id"], error)
+            self._acks.note(last)
+            self._learn()
         finally:
             self._client.close()
+            for key in ("key_deserializer", "value_deserializer"):
+                close = getattr(self.config[key], "close", None)
+                if close is not None:
+                    close()
+
+    def _seconds(self, timeout_ms: float | None) -> float:
+        timeout_ms = timeout_of(timeout_ms)
+        if timeout_ms is None:
+            timeout_ms = self.config["request_timeout_ms"]
+        return max(timeout_ms / 1000, 0.0)
 
     def __enter__(self) -> Self:
         return self
@@ -357,31 +418,8 @@ class ShareConsumer:
         self._dropped.detach()
 
 
-def _place(record: Any) -> TopicPartition:
-    return TopicPartition(record.topic, record.partition)
-
-
 def _abandon(client: Client, member: ShareMember) -> None:
     try:
         client.hub.post(client.hub.spawn, member.close, {})
     except Exception:  # the hub is gone, and the member with it
         return
-
-
-def _read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, Any]:
-    unknown = set(configs).difference(defaults)
-    if unknown:
-        raise KafkaConfigurationError(f"Unrecognized configs: {unknown}")
-    config = {**defaults, **configs}
-    if not isinstance(config["group_id"], str) or not config["group_id"]:
-        raise KafkaConfigurationError("a ShareConsumer needs a group_id")
-    for key, known in (
-        ("share_acknowledgement_mode", (IMPLICIT, EXPLICIT)),
-        ("share_acquire_mode", (BATCH_OPTIMIZED, RECORD_LIMIT)),
-    ):
-        if config[key] not in known:
-            raise KafkaConfigurationError(f"{key} is {known[0]!r} or {known[1]!r}, not {config[key]!r}")
-    check_kinds(config)
-    check_times(config)
-    check_counts(config)
-    return config
