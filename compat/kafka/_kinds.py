@@ -8,7 +8,6 @@ from typing import Any
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 _NAMES = {
-    "auto_offset_reset": (str, type(None)),
     "client_id": (str, type(None)),
     "metric_group_prefix": (str,),
 }

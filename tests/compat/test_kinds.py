@@ -20,7 +20,7 @@ from compat.kafka.share import ShareConsumer
         *((client, {"client_id": []}, "is a str") for client in (KafkaAdminClient, KafkaProducer)),
         *((client, {"client_id": 5}, "is a str") for client in (KafkaConsumer, ShareConsumer)),
         *((KafkaConsumer, {"metric_group_prefix": value}, "is a str") for value in (None, 5, [])),
-        *((KafkaConsumer, {"auto_offset_reset": value}, "is a str") for value in ([], 5)),
+        (ShareConsumer, {"client_rack": 5}, "is a str"),
         *(
             (client, {"metric_reporters": value}, "is a list of classes")
             for client in (KafkaAdminClient, KafkaConsumer, KafkaProducer)
@@ -50,7 +50,7 @@ def test_a_version_of_brokers_a_codec_and_a_time_that_are_none_are_named():
 
 
 def test_names_and_lists_are_taken_as_they_are():
-    check_kinds({"client_id": None, "auto_offset_reset": "unknown", "metric_group_prefix": ""})
+    check_kinds({"client_id": None, "metric_group_prefix": ""})
     check_kinds({"metric_reporters": (dict,)})
     for assignors in ((), [RangePartitionAssignor], (RangePartitionAssignor(),)):
         check_kinds({"partition_assignment_strategy": assignors})

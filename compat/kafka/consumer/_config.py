@@ -54,10 +54,13 @@ def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, 
             asked = config["api_version"]
             raise ValueError(f"api_version is a tuple of numbers, not {asked!r:.100}") from None
     check_kinds(config)
-    renamed = {"smallest": "earliest", "largest": "latest"}.get(config["auto_offset_reset"])
-    if renamed:
-        log.warning("use auto_offset_reset=%s (%s is deprecated)", renamed, config["auto_offset_reset"])
-        config["auto_offset_reset"] = renamed
+    for key in ("group_id", "group_instance_id", "client_rack", "group_remote_assignor"):
+        if config[key] is not None:  # a UUID, a number: kafka-python writes what it is as text
+            config[key] = str(config[key])
+    for old, new in (("smallest", "earliest"), ("largest", "latest")):
+        if config["auto_offset_reset"] == old:
+            log.warning("use auto_offset_reset=%s (%s is deprecated)", new, old)
+            config["auto_offset_reset"] = new
     check_times(config)
     check_counts(config)
     idle, request = config["connections_max_idle_ms"], config["request_timeout_ms"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import kafka
 import pytest
@@ -61,3 +62,33 @@ def test_a_configuration_that_needs_a_broker_is_refused_as_by_kafka_python(
         for module in (kafka, compat.kafka)
     ]
     assert type(errors[1]) is type(errors[0])
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_names_of_another_kind_are_written_as_text_as_kafka_python_does(
+    broker: TestBroker, protocol: str
+) -> None:
+    broker.preload("flights", [b"LH400"])
+    group = UUID(int=5)
+    consumer = KafkaConsumer(
+        "flights",
+        bootstrap_servers=broker.bootstrap_servers,
+        group_id=group,
+        group_instance_id=7,
+        client_rack=8,
+        group_protocol=protocol,
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=60_000,
+    )
+    assert next(consumer).value == b"LH400"
+    assert [one.instance_id for one in broker.members(str(group))] == ["7"]
+    consumer.close()
+
+
+def test_a_place_to_begin_that_is_no_name_is_none_as_for_kafka_python(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    for value in (5, [], None):
+        caplog.clear()
+        KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, auto_offset_reset=value).close()
+        assert "using NONE" in caplog.text

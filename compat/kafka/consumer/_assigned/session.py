@@ -167,6 +167,8 @@ class AssignedSession(GroupSession):
                 self._wake.wait(max(min(pause, left + 0.001), 0.001))
         except BrokerStoppedError:
             pass
+        except Exception as error:  # of a value that no request has room for, too
+            self._fail(error)
         finally:
             _beats.end(self)
             if self._heart is me:

@@ -44,9 +44,12 @@ class Fake:
         self.answers: list[ConsumerHeartbeatAnswer] = []
         self.names = {A: "a"}
         self.epoch = 1
+        self.failure: Exception | None = None
 
     def consumer_group_heartbeat(self, group: str, request: ConsumerHeartbeat) -> ConsumerHeartbeatAnswer:
         self.asked.append(request)
+        if self.failure is not None:
+            raise self.failure
         if self.answers:
             return self.answers.pop(0)
         assignment = {A: frozenset({0})} if request.member_epoch == 0 else None
@@ -199,3 +202,10 @@ def test_a_program_that_does_not_poll_leaves_the_group(fake, begin):
     session = begin(max_poll_interval_ms=50)
     until(lambda: session.lost)
     assert fake.asked[-1].member_epoch == -1
+
+
+def test_a_heartbeat_that_cannot_be_sent_is_an_error_for_the_program(fake, begin):
+    fake.failure = ZeroDivisionError()
+    session = begin()
+    until(lambda: session.failure is fake.failure)
+    assert session.called
