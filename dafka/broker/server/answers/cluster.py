@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from kafka.errors import (
+    BrokerResponseError,
     InvalidUpdateVersionError,
     MismatchedEndpointTypeError,
     UnknownTopicOrPartitionError,
@@ -34,27 +35,40 @@ _Quorum = DescribeQuorumResponse.TopicData
 
 def describe_cluster(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """The brokers. Controllers have no addresses of their own."""
-    error: Error | None = None
     if request.endpoint_type == _CONTROLLERS:
-        error = MismatchedEndpointTypeError  # a controller is to be asked for them
-    elif request.endpoint_type != _BROKERS:
-        error = UnsupportedEndpointTypeError
+        return _no_cluster(
+            MismatchedEndpointTypeError,
+            "The request was sent to an endpoint of type BROKER, "
+            "but we wanted an endpoint of type CONTROLLER",
+        )
+    if request.endpoint_type != _BROKERS:
+        return _no_cluster(UnsupportedEndpointTypeError, f"Unsupported endpoint type {request.endpoint_type}")
     found = broker.metadata(())
     node = DescribeClusterResponse.DescribeClusterBroker
     return DescribeClusterResponse(
         throttle_time_ms=0,
-        error_code=error_code(error),
-        error_message=error_message(error),
+        error_code=0,
+        error_message=None,
         endpoint_type=_BROKERS,
         cluster_id=found.cluster_id,
         controller_id=found.controller_id,
         brokers=[
             node(broker_id=number, host=host, port=port, rack=None, is_fenced=False)
-            for number, host, port in (context.brokers(found) if error is None else ())
+            for number, host, port in context.brokers(found)
         ],
-        authorized_operations=CLUSTER_OPERATIONS
-        if request.include_cluster_authorized_operations and error is None
-        else None,
+        authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else None,
+    )
+
+
+def _no_cluster(error: type[BrokerResponseError], message: str) -> Any:
+    return DescribeClusterResponse(
+        throttle_time_ms=0,
+        error_code=error.errno,
+        error_message=message,
+        endpoint_type=_BROKERS,
+        cluster_id="",
+        controller_id=-1,
+        brokers=[],
     )
 
 
@@ -69,13 +83,14 @@ def describe_quorum(broker: BrokerInterface, request: Any, context: Context) -> 
         last_fetch_timestamp=now,
         last_caught_up_timestamp=now,
     )
-    topics = []
-    for topic in request.topics:
-        partitions = []
-        for one in topic.partitions:
-            is_it = (topic.topic_name, one.partition_index) == (_QUORUM, 0)
-            error: Error | None = None if is_it else UnknownTopicOrPartitionError
-            partitions.append(
+    # As in Kafka the one partition that there is has to be asked for alone.
+    asked = [(topic.topic_name, one.partition_index) for topic in request.topics for one in topic.partitions]
+    is_it = len(request.topics) == 1 and asked == [(_QUORUM, 0)]
+    error: Error | None = None if is_it else UnknownTopicOrPartitionError
+    topics = [
+        _Quorum(
+            topic_name=topic.topic_name,
+            partitions=[
                 _Quorum.PartitionData(
                     partition_index=one.partition_index,
                     error_code=error_code(error),
@@ -86,15 +101,18 @@ def describe_quorum(broker: BrokerInterface, request: Any, context: Context) -> 
                     current_voters=[voter] if is_it else [],
                     observers=[],
                 )
-            )
-        topics.append(_Quorum(topic_name=topic.topic_name, partitions=partitions))
+                for one in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
     listener = DescribeQuorumResponse.Node.Listener
     nodes = [
         DescribeQuorumResponse.Node(
             node_id=number, listeners=[listener(name=context.protocol, host=host, port=port)]
         )
         for number, host, port in context.brokers(found)
-        if topics
+        if is_it
     ]
     return DescribeQuorumResponse(error_code=0, error_message=None, topics=topics, nodes=nodes)
 

@@ -47,7 +47,7 @@ def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any
             elif key in wanted or key in answers:
                 wanted.pop(key, None)
                 answers[key] = ListedOffset(InvalidRequestError)  # named twice
-            elif version < _SINCE.get(one.timestamp, 0):
+            elif version < _SINCE.get(one.timestamp, 0) or one.timestamp < EARLIEST_PENDING_UPLOAD:
                 answers[key] = ListedOffset(UnsupportedVersionError)
             else:
                 wanted[key] = EARLIEST if one.timestamp in (EARLIEST_LOCAL, *_REMOTE) else one.timestamp

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 from kafka.errors import (
+    BrokerResponseError,
     InvalidConfigurationError,
     InvalidPartitionsError,
     InvalidReplicationAssignmentError,
@@ -323,10 +324,13 @@ def create_partitions(broker: BrokerInterface, request: Any, context: Context) -
 
 def describe_topic_partitions(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """The partitions of topics in the order of their names, one page for each request."""
-    if any(not topic.name for topic in request.topics):  # as in Kafka, nothing of the request is answered
-        return _page([_undescribed(topic.name) for topic in request.topics])
     names = sorted(topic.name for topic in request.topics)
     start = request.cursor
+    # As in Kafka, nothing of a wrong request is answered.
+    if start is not None and (start.partition_index < 0 or (names and start.topic_name not in names)):
+        return _page([_undescribed(topic.name, InvalidRequestError) for topic in request.topics])
+    if not all(names):
+        return _page([_undescribed(topic.name, UnknownError) for topic in request.topics])
     metadata = broker.metadata(names or None)
     left = min(max(request.response_partition_limit, 1), 2000)
     topics: list[Any] = []
@@ -336,7 +340,7 @@ def describe_topic_partitions(broker: BrokerInterface, request: Any, context: Co
         if start is not None:
             if name < start.topic_name:
                 continue
-            first = max(start.partition_index, 0) if name == start.topic_name else 0
+            first = start.partition_index if name == start.topic_name else 0
         partitions = topic.partitions[first : first + left]
         if left <= 0 or (topic.partitions[first:] and not partitions):
             return _page(topics, name, first)
@@ -354,9 +358,9 @@ def _page(topics: list[Any], name: str | None = None, first: int = 0) -> Any:
     return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=topics, next_cursor=cursor)
 
 
-def _undescribed(name: str) -> Any:
+def _undescribed(name: str, error: type[BrokerResponseError]) -> Any:
     return _Described(
-        error_code=error_code(UnknownError),
+        error_code=error.errno,
         name=name,
         topic_id=NO_UUID,
         is_internal=False,

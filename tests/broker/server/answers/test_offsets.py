@@ -46,6 +46,19 @@ def test_special_timestamps_are_refused_in_versions_before_their_own(
     assert codes == {v: 0 if v >= since else UnsupportedVersionError.errno for v in codes}
 
 
+def test_a_special_timestamp_that_there_is_not_is_refused_before_anything_else(client: Client):
+    client.create("topic")
+    topic = ListOffsetsRequest.ListOffsetsTopic
+    wanted = [
+        topic.ListOffsetsPartition(partition_index=number, timestamp=-7, current_leader_epoch=epoch)
+        for number, epoch in ((0, -1), (0, 9), (8, -1))
+    ]
+    for one in wanted:
+        request = ListOffsetsRequest(topics=[topic(name="topic", partitions=[one])])
+        (partition,) = answered(client, request).topics[0].partitions
+        assert partition.error_code == UnsupportedVersionError.errno
+
+
 @pytest.mark.parametrize(
     ("current", "error"),
     [(-1, None), (0, FencedLeaderEpochError), (1, None), (2, UnknownLeaderEpochError)],

@@ -177,3 +177,27 @@ def test_partitions_are_described_page_by_page(client: Client):
         if cursor is None:
             break
     assert found == [(name, number) for name in "ab" for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("names", "cursor", "answered_names"),
+    [
+        (["b", "a"], ("c", 0), ["b", "a"]),
+        (["b", "a"], ("a", -1), ["b", "a"]),
+        (["b", ""], ("a", 0), ["b", ""]),
+        ([], ("a", -1), []),
+    ],
+)
+def test_a_page_that_begins_nowhere_is_refused(client: Client, names, cursor, answered_names):
+    client.create("a", 1)
+    client.create("b", 1)
+    topic, number = cursor
+    request = DescribeTopicPartitionsRequest(
+        topics=[DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in names],
+        response_partition_limit=9,
+        cursor=DescribeTopicPartitionsRequest.Cursor(topic_name=topic, partition_index=number),
+    )
+    response = answered(client, request)
+    assert [one.name for one in response.topics] == answered_names
+    assert {one.error_code for one in response.topics} <= {InvalidRequestError.errno}
+    assert response.next_cursor is None
