@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kafka.consumer.group import KafkaConsumer
@@ -11,6 +12,7 @@ from kafka.protocol.broker_version_data import BrokerVersionData
 from compat.kafka._counts import check_counts
 from compat.kafka._kinds import check_kinds
 from compat.kafka._times import check_times
+from dafka.broker.interface.share import ShareFetchLimits
 
 IMPLICIT, EXPLICIT = "implicit", "explicit"
 BATCH_OPTIMIZED, RECORD_LIMIT = "batch_optimized", "record_limit"
@@ -68,6 +70,19 @@ def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, 
     check_counts(config)
     _check_bounds(config)
     return config
+
+
+def limits_of(config: Mapping[str, Any], seconds: float, max_records: int | None) -> ShareFetchLimits:
+    """What a fetch of at most so many seconds asks for."""
+    most = config["max_poll_records"] if max_records is None else max_records
+    return ShareFetchLimits(
+        min(max(seconds, 0.0), config["fetch_max_wait_ms"] / 1000),
+        config["fetch_min_bytes"],
+        config["fetch_max_bytes"],
+        most,
+        most,
+        config["share_acquire_mode"] == RECORD_LIMIT,
+    )
 
 
 def _check_bounds(config: dict[str, Any]) -> None:

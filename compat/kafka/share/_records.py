@@ -74,6 +74,23 @@ def take(partition: TopicPartition, fetched: SharedRecords, deserialize: Any) ->
     return taken
 
 
+def deserializer_of(for_key: Any, for_value: Any) -> Any:
+    """A function ``(topic, headers, key, value)`` that gives key and value as these deserializers read them:
+    functions, kafka-python's objects, or None for octets."""
+
+    def read(deserializer: Any, topic: str, headers: Any, octets: Any) -> Any:
+        if deserializer is None:
+            return octets
+        if hasattr(deserializer, "deserialize"):
+            return deserializer.deserialize(topic, headers, octets)
+        return deserializer(octets)
+
+    def deserialize(topic: str, headers: Any, key: Any, value: Any) -> tuple[Any, Any]:
+        return read(for_key, topic, headers, key), read(for_value, topic, headers, value)
+
+    return deserialize
+
+
 def batches_of(types: Mapping[int, int]) -> list[Acknowledged]:
     """Acknowledgements by offset as a request has them."""
     batches: list[Acknowledged] = []

@@ -30,10 +30,10 @@ from compat.kafka.share._acknowledgements import (
     exception_of,
     place,
 )
-from compat.kafka.share._config import DEFAULTS, EXPLICIT, IMPLICIT, RECORD_LIMIT, read_config
+from compat.kafka.share._config import DEFAULTS, EXPLICIT, IMPLICIT, limits_of, read_config
 from compat.kafka.share._member import Request, ShareMember
-from compat.kafka.share._records import take
-from dafka.broker.interface.share import AcknowledgeType, ShareFetchLimits
+from compat.kafka.share._records import deserializer_of, take
+from dafka.broker.interface.share import AcknowledgeType
 from dafka.broker.remote.limits import in_words
 from dafka.hub.waits import bounded_wait
 
@@ -74,6 +74,9 @@ class ShareConsumer:
         self._closed = True  # until everything below has succeeded
         self.config = read_config(self.DEFAULT_CONFIG, configs)
         self._client = Client(self.config, self.config["api_version"] is None)
+        self._deserialize = deserializer_of(
+            self.config["key_deserializer"], self.config["value_deserializer"]
+        )
         self._calls = Calls(self._client)
         self._member = ShareMember(self._client, self.config)
         self._topics: tuple[str, ...] = ()
@@ -206,23 +209,11 @@ class ShareConsumer:
             self._found, acks.renewed = acks.renewed, {}
             return
         if self._fetch is None:
-            fetch = Request(acks.unsent(), self._limits(deadline - monotonic(), max_records))
+            fetch = Request(acks.unsent(), limits_of(self.config, deadline - monotonic(), max_records))
             self._fetch, acks.types = fetch, {}
         self._wait(self._fetch, deadline, True)
         if self._fetch.is_over:
             self._take(self._fetch)
-
-    def _limits(self, seconds: float, max_records: int | None) -> ShareFetchLimits:
-        config = self.config
-        most = config["max_poll_records"] if max_records is None else max_records
-        return ShareFetchLimits(
-            min(max(seconds, 0.0), config["fetch_max_wait_ms"] / 1000),
-            config["fetch_min_bytes"],
-            config["fetch_max_bytes"],
-            most,
-            most,
-            config["share_acquire_mode"] == RECORD_LIMIT,
-        )
 
     def _take(self, fetch: Request) -> None:
         """The records of a fetch."""
@@ -256,19 +247,6 @@ class ShareConsumer:
         if not request.has_begun:
             hub = self._client.hub
             hub.post(hub.spawn, self._member.carry_out, request, self._member)
-
-    def _deserialize(self, topic: str, headers: Any, key: Any, value: Any) -> tuple[Any, Any]:
-        found = []
-        for deserializer, octets in zip(
-            (self.config["key_deserializer"], self.config["value_deserializer"]), (key, value), strict=True
-        ):
-            if deserializer is None:
-                found.append(octets)
-            elif hasattr(deserializer, "deserialize"):
-                found.append(deserializer.deserialize(topic, headers, octets))
-            else:
-                found.append(deserializer(octets))
-        return found[0], found[1]
 
     def _raise_failure(self) -> None:
         for error in (self._error, self._member.failure):

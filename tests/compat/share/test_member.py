@@ -1,0 +1,102 @@
+"""Requests of a share consumer that its program does not wait for to their end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+
+import pytest
+from kafka.errors import (
+    IllegalStateError,
+)
+
+from dafka.testing import TestBroker
+from tests.compat.share.scene import WAIT, Scene, poll, until, values
+
+
+def test_a_wait_for_a_fetch_of_a_minute_ends_with_wakeup_and_close(scene: Scene) -> None:
+    consumer = scene.consumer(fetch_max_wait_ms=29_000)
+    until(lambda: consumer.poll(0) == {} and consumer.assignment())
+    begun = time.monotonic()
+    for end in (consumer.wakeup, consumer.close):
+        soon = threading.Timer(0.1, end)
+        soon.start()
+        assert consumer.poll(WAIT) == {}
+        soon.join()
+    assert time.monotonic() - begun < 20
+    scene.send(b"later")
+    assert values(poll(scene.consumer())) == [b"later"]  # nobody holds it
+
+
+def test_calls_end_in_time_when_the_broker_hangs(monkeypatch: pytest.MonkeyPatch, remote: bool) -> None:
+    with TestBroker() as broker:
+        scene = Scene(broker, remote)
+        scene.send(b"a", b"b")
+        consumer = scene.consumer(share_acknowledgement_mode="explicit", max_poll_records=1)
+        (first,) = poll(consumer).values()
+        consumer.acknowledge(first[0])
+        with broker.hang():
+            begun = time.monotonic()
+            assert consumer.poll(0) == consumer.poll(50) == {}
+            assert time.monotonic() - begun < 10
+            found: list[bytes] = []
+        until(lambda: found.extend(values(consumer.poll(20))) or found)
+        assert found == [b"b"]  # of the fetch that had begun
+        until(lambda: scene.lag() == 1)
+        with broker.hang():
+            assert consumer.commit(50) == {}
+            begun = time.monotonic()
+            with pytest.raises(IllegalStateError, match="must be acknowledged"):
+                consumer.poll(0)
+            consumer.close(50)
+            assert time.monotonic() - begun < 10
+
+
+def test_ctrl_c_in_a_poll_costs_no_records(scene: Scene) -> None:
+    consumer = scene.consumer(consumer_timeout_ms=50)
+    until(lambda: consumer.poll(0) == {} and consumer.assignment())
+    main = threading.get_ident()
+    for read in (lambda: consumer.poll(WAIT), lambda: next(consumer)):
+        consumer.config["consumer_timeout_ms"] = WAIT
+        soon = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT))
+        soon.start()
+        with pytest.raises(KeyboardInterrupt):
+            read()
+        soon.join()
+        scene.send(b"a")
+        consumer.config["consumer_timeout_ms"] = WAIT
+        record = next(consumer)
+        assert (record.value, record.delivery_count) == (b"a", 1)
+    consumer.commit()
+    assert scene.lag() == 0
+
+
+def test_ctrl_c_at_any_moment_accepts_nothing_unseen(scene: Scene) -> None:
+    scene.send(*(b"%d" % number for number in range(100)))
+    consumer = scene.consumer(max_poll_records=1, consumer_timeout_ms=WAIT)
+    seen = set(values(poll(consumer)))
+    calls = 0  # until then
+
+    def stop(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call" and "compat/kafka/share" in frame.f_code.co_filename
+        if calls == 0:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+
+    for moment in range(1, 40):
+        for read in (lambda: values(consumer.poll(WAIT)), lambda: [next(consumer).value]):
+            calls = -moment
+            sys.settrace(stop)
+            try:
+                found = read()
+            except KeyboardInterrupt:
+                continue
+            finally:
+                sys.settrace(None)
+            seen.update(found)
+    until(lambda: seen.update(values(consumer.poll(20))) or scene.lag() == 0)
+    assert len(seen) == 100
