@@ -31,7 +31,7 @@ from dafka.broker.resources import Resources
 from dafka.protocol.batch_writer import encode_batch
 from dafka.testing.clock import MovableClock
 from dafka.testing.faults import Failure, FaultyBroker
-from dafka.testing.groups import GroupsOfBroker
+from dafka.testing.groups import GroupsOfBroker, check_group
 from dafka.testing.snapshots import Snapshot, remove_log
 from dafka.testing.waiting_for_broker import WaitingForBroker
 
@@ -257,6 +257,7 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
 
     def committed(self, group: str, topic: str | None = None) -> dict[TopicPartition, int]:
         """The offsets a group has committed, in one topic or in all; partitions without one are left out."""
+        check_group(group)
         found = self._call("fetch_offsets", group, None)
         return {
             TopicPartition(*partition): committed.offset
@@ -268,9 +269,13 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         """How many records a group has still to read: end offset less committed offset, by partition.
 
         With ``topic`` for all its partitions, counted from the first record that exists where the group has
-        committed nothing; without it for the partitions the group has committed offsets in.
+        committed nothing; without it for the partitions the group has committed offsets in. Of a share group:
+        how many it is not done with, in partitions that somebody has read.
         ``sum(broker.lag("billing").values())`` is the whole.
         """
+        shared = self._share_lag(group, topic)
+        if shared:
+            return shared
         committed = self.committed(group, topic)
         if topic is not None:
             every = [TopicPartition(topic, number) for number in self.partitions(topic)]

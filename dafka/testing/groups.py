@@ -41,10 +41,12 @@ class GroupsOfBroker:
 
     def group_state(self, group: str) -> str:
         """The state of a group in Kafka's words: "Stable", "Empty", "Dead" if it does not exist, ..."""
+        check_group(group)
         return self._within(lambda broker: described(broker, group)[0])
 
     def members(self, group: str) -> list[GroupMember]:
         """The members of a group with what they read; empty if there is no such group."""
+        check_group(group)
         return self._within(lambda broker: described(broker, group)[1])
 
     def drop_member(self, group: str, member: GroupMember | str | None = None) -> list[GroupMember]:
@@ -58,6 +60,7 @@ class GroupsOfBroker:
         Raises:
             LookupError: the group has no such member.
         """
+        check_group(group)
 
         def meant(one: GroupMember) -> bool:
             if isinstance(member, GroupMember):
@@ -80,9 +83,20 @@ class GroupsOfBroker:
 
         Partitions that nobody has read yet are left out.
         """
+        check_group(group)
         found = self._within(lambda broker: broker.share_standings(group))
         return {
             TopicPartition(*partition): one.start
+            for partition, one in sorted(found.partitions.items())
+            if one.start >= 0 and topic in (None, partition[0])
+        }
+
+    def _share_lag(self, group: str, topic: str | None) -> dict[TopicPartition, int]:
+        """How many records a share group is not done with; empty for a group of another kind."""
+        check_group(group)
+        found = self._within(lambda broker: broker.share_standings(group))
+        return {
+            TopicPartition(*partition): (one.ahead or 0) + one.available + (one.acquired or 0)
             for partition, one in sorted(found.partitions.items())
             if one.start >= 0 and topic in (None, partition[0])
         }
@@ -96,6 +110,7 @@ class GroupsOfBroker:
         Raises:
             LookupError: there is no such group.
         """
+        check_group(group)
 
         def expire(broker: BrokerInterface) -> Any:
             take_out(broker, group, described(broker, group)[1])
@@ -104,6 +119,12 @@ class GroupsOfBroker:
         error = self._within(expire)
         if error is not None:
             raise LookupError(f"group {group!r} cannot expire: {error.__name__}; there are {self.groups()}")
+
+
+def check_group(group: object) -> None:
+    """Raise TypeError for what is no name of a group."""
+    if not isinstance(group, str):
+        raise TypeError(f"group is a str, not {group!r:.100}")
 
 
 def described(broker: BrokerInterface, group: str) -> tuple[str, list[GroupMember]]:

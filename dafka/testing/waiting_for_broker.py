@@ -18,7 +18,7 @@ from kafka.consumer.fetcher import ConsumerRecord
 from kafka.structs import TopicPartition
 
 from dafka.broker.interface.broker import BrokerInterface
-from dafka.testing.groups import GroupMember
+from dafka.testing.groups import GroupMember, described
 from dafka.testing.waiting import TIMEOUT, async_wait_until, wait_until
 
 T = TypeVar("T")
@@ -47,6 +47,9 @@ class WaitingForBroker:
 
     @abstractmethod
     def lag(self, group: str, topic: str | None = None) -> dict[TopicPartition, int]: ...
+
+    @abstractmethod
+    def share_offsets(self, group: str, topic: str | None = None) -> dict[TopicPartition, int]: ...
 
     @abstractmethod
     def members(self, group: str) -> list[GroupMember]: ...
@@ -91,7 +94,8 @@ class WaitingForBroker:
     def wait_for_lag(
         self, group: str, at_most: int = 0, *, topic: str | None = None, timeout: float = TIMEOUT
     ) -> None:
-        """Wait until a group has committed its way to ``at_most`` records before the end.
+        """Wait until a group has committed its way to ``at_most`` records before the end, or a share group is
+        done with all but so many.
 
         A group that has committed nothing yet (in that topic) has not arrived, however little there is.
         """
@@ -135,13 +139,15 @@ class WaitingForBroker:
     def _lag_awaited(self, group: str, at_most: int, topic: str | None) -> _Awaited[None]:
         _check(at_most, "at_most", group=group)
 
+        def begun() -> bool:
+            return bool(self.committed(group, topic) or self.share_offsets(group, topic))
+
         def arrived() -> bool:
-            return bool(self.committed(group, topic)) and sum(self.lag(group, topic).values()) <= at_most
+            return begun() and sum(self.lag(group, topic).values()) <= at_most
 
         def seen() -> str:
             where = "" if topic is None else f" in topic {topic!r}"
-            committed = bool(self.committed(group, topic))
-            there: Mapping[Any, int] | str = self.lag(group, topic) if committed else "nothing committed yet"
+            there: Mapping[Any, int] | str = self.lag(group, topic) if begun() else "nothing committed yet"
             return f"a lag of at most {at_most} of group {group!r}{where}, there is {there}"
 
         return _Awaited(arrived, seen, lambda: None)
@@ -150,8 +156,8 @@ class WaitingForBroker:
         _check(count, "count", group=group)
 
         def stable() -> bool:
-            described = self._within(lambda broker: broker.describe_groups([group]))[group]
-            return len(described.members) == count and described.state == ("Stable" if count else "Empty")
+            state, members = self._within(lambda broker: described(broker, group))
+            return len(members) == count and state == ("Stable" if count else "Empty")
 
         def seen() -> str:
             there = f"it is {self.group_state(group)} with {len(self.members(group))}"

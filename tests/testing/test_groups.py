@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -206,3 +207,13 @@ def test_groups_of_kafka_streams_are_seen_and_changed_alike(dafka_broker: TestBr
     assert dafka_broker.group_state("g") == "Empty"
     dafka_broker.expire_group("g")
     assert dafka_broker.groups() == []
+
+
+@pytest.mark.parametrize("name", [None, 5, b"g"])
+def test_a_group_that_is_no_name_is_named(dafka_broker: TestBroker, name: Any) -> None:
+    for ask in (
+        *(dafka_broker.group_state, dafka_broker.members, dafka_broker.drop_member, dafka_broker.lag),
+        *(dafka_broker.expire_group, dafka_broker.share_offsets, dafka_broker.committed),
+    ):
+        with pytest.raises(TypeError, match="group is a str, not"):
+            ask(name)

@@ -6,9 +6,11 @@ import asyncio
 import math
 import threading
 from collections.abc import Awaitable
+from typing import Any
 
 import pytest
 
+from compat.kafka.share import ShareConsumer
 from dafka.testing import NotInTimeError, TestBroker
 
 
@@ -101,3 +103,40 @@ def test_names_and_counts_that_are_none_are_refused_at_once(dafka_broker, no_nam
             wait(no_name)
         with pytest.raises(TypeError, match=r"(count|at_most) is an int, not nan"):
             wait("name", math.nan)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_members_of_groups_of_both_protocols_are_waited_for(
+    dafka_broker: TestBroker, kafka_consumer_factory: Any, protocol: str
+) -> None:
+    dafka_broker.preload("orders", [b"a"])
+    with pytest.raises(NotInTimeError, match="it is Dead with 0"):
+        dafka_broker.wait_for_members("g", timeout=0.01)
+    consumer = kafka_consumer_factory("orders", group_id="g", group_protocol=protocol)
+    assert next(consumer).value == b"a"
+    (member,) = dafka_broker.wait_for_members("g")
+    assert member.partitions == {("orders", 0)}
+    consumer.close()
+    assert dafka_broker.wait_for_members("g", 0) == []
+
+
+def test_members_and_lag_of_a_share_group_are_waited_for(dafka_broker: TestBroker) -> None:
+    dafka_broker.create_topic("orders", 2)
+    servers = dafka_broker.bootstrap_servers
+    with ShareConsumer("orders", group_id="g", bootstrap_servers=servers) as consumer:
+        (member,) = dafka_broker.wait_for_members("g")
+        assert member.partitions == {("orders", 0), ("orders", 1)}
+        consumer.poll(100)
+        with pytest.raises(NotInTimeError, match="nothing committed yet"):
+            dafka_broker.wait_for_lag("g", topic="others", timeout=0.01)
+        dafka_broker.preload("orders", [b"a", b"b", b"c"])
+        found = 0
+        while found < 3:
+            assert sum(dafka_broker.lag("g").values()) > 0
+            with pytest.raises(NotInTimeError, match="a lag of at most 0 of group 'g', there is "):
+                dafka_broker.wait_for_lag("g", timeout=0.01)
+            found += sum(map(len, consumer.poll(60_000).values()))
+        consumer.commit()
+        dafka_broker.wait_for_lag("g")
+        assert dafka_broker.lag("g", "orders") == {("orders", 0): 0, ("orders", 1): 0}
+    assert dafka_broker.wait_for_members("g", 0) == []
