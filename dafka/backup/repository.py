@@ -38,6 +38,7 @@ from dafka.backup.errors import (
     NoSuchBackupError,
     NotABackupError,
 )
+from dafka.protocol.json_text import read_json
 
 FORMAT = 1
 """Of the mark and of a backup's file. A number goes up when older versions could not read what is written."""
@@ -105,7 +106,7 @@ class Repository:
         path = self.path(MARK)
         try:
             with open(path, "rb") as file:
-                found = json.loads(file.read(1000))
+                found = read_json(file.read(1000))
             layout = found["format"]
         except (FileNotFoundError, NotADirectoryError):
             there = os.path.lexists(self.folder)
@@ -178,7 +179,7 @@ class Repository:
         path = self.path(BACKUPS, name + ".json")
         try:
             with open(path, "rb") as file:
-                outer = json.loads(file.read())
+                outer = read_json(file.read())
             if outer.get("format", FORMAT) != FORMAT:
                 raise NewerBackupError(_newer(path, f"format {outer['format']!r}"))
             inner = outer["backup"]

@@ -45,14 +45,13 @@ def read_toml(
     tables may belong. Raises TomlFileError.
     """
     try:
-        document = tomllib.loads(text)
+        return _Reading(where, text, command, path).values(tomllib.loads(text), list(commands))
     except tomllib.TOMLDecodeError as error:
         twice = _twice(text)  # for which there is no line in the error
         told = f", line {twice[0]}: {twice[1]} is there twice" if twice else f": {error}"
         raise TomlFileError(f"{where}{told}") from None
     except RecursionError:
         raise TomlFileError(f"{where}: lists or tables are nested too deeply in it") from None
-    return _Reading(where, text, command, path).values(document, list(commands))
 
 
 class Source(NamedTuple):

@@ -25,6 +25,7 @@ from dafka.console.records.long_values import json_of
 from dafka.console.routes import Route
 from dafka.console.security import HEADERS, SAFE_METHODS, check_change, check_host, check_site
 from dafka.protocol.errors import DafkaError
+from dafka.protocol.json_text import read_json
 
 log = logging.getLogger(__name__)
 
@@ -181,8 +182,8 @@ def _given() -> Any:
     try:
         with gevent.Timeout(limits.BODY_SECONDS, _TooSlowError("the body took too long")):
             content = request.get_data()
-        return json.loads(content, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        return read_json(content, parse_constant=_no_constant)
+    except ValueError as error:
         raise ApiError(f"the body is not JSON: {error}") from None
 
 

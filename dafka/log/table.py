@@ -20,6 +20,7 @@ from dafka.log import shapes
 from dafka.log.errors import TableValueError
 from dafka.log.limits import PAUSE_KEYS, READ_KEYS, TABLE_VALUE_BYTES
 from dafka.log.ordered import OrderedKeys
+from dafka.protocol.json_text import check_depth, read_json
 
 TABLE_TAG = b"t"
 
@@ -253,11 +254,13 @@ def encode_value(value: object) -> bytes:
     """A kind octet and the value. Raises TypeError or ValueError for a value that tables do not support."""
     if isinstance(value, bytes):
         return _BYTES + value
-    return _JSON + json.dumps(value, separators=(",", ":")).encode("ascii")
+    text = json.dumps(value, separators=(",", ":"))
+    check_depth(text)
+    return _JSON + text.encode("ascii")
 
 
 def decode_value(stored: bytes) -> Any:
-    return stored[1:] if stored[:1] == _BYTES else json.loads(stored[1:].decode())
+    return stored[1:] if stored[:1] == _BYTES else read_json(stored[1:].decode())
 
 
 def seal(row: bytes, stored: bytes) -> bytes:

@@ -75,7 +75,7 @@ class Tables:
         row = pack_key(table, key)
         try:
             return _checked(key, row, self._storage.get(row, place), shape)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise damaged(self._path, place, error) from error
 
     def _load_some(
@@ -88,13 +88,13 @@ class Tables:
         read = {}
         for key, row in rows.items():
             if row in values:
-                with suppress(ValueError, RecursionError):
+                with suppress(ValueError):
                     read[key] = _checked(key, row, values[row], shape)
         return read
 
 
 def _checked(key: str, row: bytes, value: object, shape: RowShape | None) -> tuple[bytes, Any]:
-    """The stored and the decoded value of a row. Raises ValueError, RecursionError."""
+    """The stored and the decoded value of a row. Raises ValueError."""
     stored = unseal(row, value)
     decoded = decode_value(stored)
     if shape is not None and not shape.value(key, decoded):

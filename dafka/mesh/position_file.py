@@ -15,6 +15,7 @@ from typing import IO
 
 from dafka.mesh.address import InvalidAddressError, check_address
 from dafka.protocol.errors import DafkaError
+from dafka.protocol.json_text import read_json
 from dafka.roles.limits import LAST_SEQUENCE
 
 
@@ -70,9 +71,9 @@ class PositionFile:
         except UnicodeDecodeError as error:
             raise self._unknown("is not JSON") from error
         try:
-            tree = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise self._unknown("is not JSON") from error
+            tree = read_json(text)
+        except ValueError as error:
+            raise self._unknown(f"is not JSON: {error}") from error
         if not isinstance(tree, dict) or tree.get("version") != 1:
             raise self._unknown("does not say that it has version 1")
         positions = tree.get("positions")

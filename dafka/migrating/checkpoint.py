@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dafka.migrating.errors import MigrationError
+from dafka.protocol.json_text import read_json
 
 TopicPartition = tuple[str, int]
 
@@ -127,12 +128,16 @@ class Checkpoint:
             self._database.execute("INSERT OR REPLACE INTO topics VALUES (?, ?)", (name, created))
 
     def partitions(self) -> dict[TopicPartition, Progress]:
+        """Raises MigrationError for a file that is damaged."""
         with self._lock:
             rows = self._database.execute("SELECT * FROM partitions").fetchall()
             found: dict[TopicPartition, Progress] = {}
             for *values, planned in rows:
                 one = Progress(*values)
-                one.planned = [(ours, theirs) for ours, theirs in json.loads(planned)]
+                try:
+                    one.planned = [(ours, theirs) for ours, theirs in read_json(planned)]
+                except (ValueError, TypeError, AttributeError) as error:
+                    raise MigrationError(f"the checkpoint is damaged: {error}") from error
                 found[one.key] = one
             for topic, number, source, destination in self._database.execute(
                 "SELECT topic, number, source, destination FROM shifts ORDER BY topic, number, source"

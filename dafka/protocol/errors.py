@@ -13,3 +13,7 @@ class MalformedMessage(DafkaError, ValueError):
     def __init__(self, cause: str, detail: str = "") -> None:
         self.cause = cause
         super().__init__(f"{cause}: {detail}" if detail else cause)
+
+
+class TooDeepError(DafkaError, ValueError):
+    """A text in which brackets are nested deeper than anything that is read."""

@@ -56,7 +56,7 @@ def parse_rules(text: str) -> tuple[Rule, ...]:
             continue
         try:
             pattern = re.compile(_without_slashes(found["pattern"]))
-        except re.error as error:
+        except (re.error, RecursionError) as error:  # of parentheses within each other
             raise TlsError(
                 f"principal_rules={text!r}: {found['pattern']!r} is not a pattern: {error}"
             ) from error

@@ -4,12 +4,13 @@ expected; the caller adds the option's name.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
 
 from kafka.cluster import collect_hosts
+
+from dafka.protocol.json_text import read_json
 
 TopicPartition = tuple[str, int]
 
@@ -48,8 +49,8 @@ def assignment(text: str) -> tuple[TopicPartition, ...]:
 
 def json_object(text: str, shape: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
+        value = read_json(text)
+    except ValueError:
         value = None
     if not isinstance(value, dict):
         raise ValueError(f"expected {shape}, not {text!r}")
@@ -86,7 +87,7 @@ def pattern(text: str) -> str:
     text = text.strip()
     try:
         re.compile(text)
-    except re.error as error:
+    except (re.error, RecursionError) as error:  # of parentheses within each other
         raise ValueError(f"{text!r} is not a valid regular expression: {error}") from None
     if not text:
         raise ValueError("the pattern is empty")

@@ -159,7 +159,8 @@ def test_damaged_blocks_and_lists_are_found(data: str, folder: str, tmp_path: Pa
     assert damages(folder)[0][1] == "it is missing"
     list_ = Path(folder) / "backups" / (made.name + ".json")
     whole = list_.read_bytes()
-    for wrong in (b"", b"[]", b'{"sha256": "0", "backup": {}}', whole[:-1], whole.replace(b"data", b"date")):
+    other, deep = whole.replace(b"data", b"date"), b"[" * 100_000
+    for wrong in (b"", b"[]", b'{"sha256": "0", "backup": {}}', whole[:-1], other, deep):
         list_.write_bytes(wrong)
         ((place, cause),) = damages(folder)
         assert place == made.name and "is damaged" in cause

@@ -127,8 +127,11 @@ def test_all_mistakes_are_told_at_once_in_their_order(tmp_path: Path) -> None:
     assert said.index("broker.x") < said.index("broker.y") < said.index("broker.retention_ms")
 
 
-def test_a_file_that_is_nested_too_deeply_is_one_line(tmp_path: Path) -> None:
-    said = check(tmp_path, "[broker]\nlisten = " + "[" * 5000).stderr
+@pytest.mark.parametrize(
+    "nested", ["listen = " + "[" * 5000, "listen" + ".a" * 5000 + " = 1"], ids=["list", "key"]
+)
+def test_a_file_that_is_nested_too_deeply_is_one_line(tmp_path: Path, nested: str) -> None:
+    said = check(tmp_path, "[broker]\n" + nested).stderr
     assert "broker.toml: lists or tables are nested too deeply" in said and "Traceback" not in said
 
 

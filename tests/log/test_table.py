@@ -174,6 +174,18 @@ def test_a_value_that_is_not_json_is_refused_with_its_place(folder: Path, value:
         assert len(log.table("t")) == 0
 
 
+def test_a_value_that_is_nested_too_deep_is_refused_as_it_would_not_be_read_again(folder: Path) -> None:
+    deepest: Any = 1
+    for _ in range(300):
+        deepest = [deepest]
+    with Log(folder) as log:
+        with pytest.raises(TableValueError, match=r"key 'a' .*: it is nested more than 300 deep"):
+            log.write([], {("t", "a"): [deepest]})
+        log.write([], {("t", "a"): deepest})
+    with Log(folder) as log:
+        assert log.table("t").get("a") == deepest
+
+
 def test_a_circle_and_a_value_that_is_too_large_are_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,21 @@ def test_positions_are_translated_over_gaps() -> None:
     progress.place(30, 16)
     wanted = {5: 0, 10: 0, 17: 7, 18: 8, 19: 8, 20: 8, 27: 15, 29: 16, 30: 16, 36: 22, 40: 22, 99: 22}
     assert {source: progress.translate(source) for source in wanted} == wanted
+
+
+@pytest.mark.parametrize("planned", ["", "[" * 500 + "]" * 500, "[1]", None], ids=lambda one: str(one)[:30])
+def test_batches_of_a_damaged_checkpoint_are_an_error(tmp_path: Path, planned: str | None) -> None:
+    path = str(tmp_path / "checkpoint")
+    checkpoint = Checkpoint(path, "a", "b")
+    checkpoint.save([Progress("t", 0, 0, 0, 100, 90, 7, 0, 0)])
+    checkpoint.close()
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE partitions SET planned = ?", (planned,))
+    database.close()
+    again = Checkpoint(path, "a", "b")
+    with pytest.raises(MigrationError, match="the checkpoint is damaged"):
+        again.partitions()
+    again.close()
 
 
 def test_a_checkpoint_has_batches_that_were_sent_and_not_acknowledged(tmp_path: Path) -> None:

@@ -30,7 +30,12 @@ def test_the_first_rule_that_matches_makes_the_name(rules, name):
     assert mapped(parse_rules(rules), NAME) == name
 
 
-@pytest.mark.parametrize("rules", ["RULE:", "RULE:(/x/", "default", "RULE:a/b/X", "RULE:a/b"])
+DEEP = f"RULE:{'(' * 5000}/x/"
+
+
+@pytest.mark.parametrize(
+    "rules", ["RULE:", "RULE:(/x/", "default", "RULE:a/b/X", "RULE:a/b", DEEP], ids=lambda one: one[:30]
+)
 def test_anything_but_a_rule_is_named(rules):
     with pytest.raises(TlsError, match="principal_rules="):
         parse_rules(rules)

@@ -43,6 +43,7 @@ def test_values_are_read(parse, text, value):
         (values.by_partition, '{"t": {"0": "23"}}', "expected"),
         (values.by_partition, '{"t": {"0": true}}', "expected"),
         (values.by_partition, "{", "expected"),
+        (values.by_partition, "[" * 100_000, "expected"),
         (values.assignment, '{"t": 0}', 'expected {"topic": [0, 1]}, not '),
         (values.assignment, '{"t": [-1]}', "expected"),
         (values.assignment, '{"t": []}', "no partition is named"),
@@ -52,6 +53,7 @@ def test_values_are_read(parse, text, value):
         (values.names, "t,,u", "expected topics with commas between them"),
         (values.name, " ", "the name of a topic is not empty"),
         (values.pattern, "(", "'(' is not a valid regular expression"),
+        (values.pattern, "(" * 5000, "'((("),
         (values.pattern, " ", "the pattern is empty"),
         (values.boolean, "yes", "expected true or false, not 'yes'"),
         (values.not_negative, "-1", "expected a number, not '-1'"),
@@ -61,6 +63,7 @@ def test_values_are_read(parse, text, value):
         (values.duration, "-1s", "expected a time"),
         (values.one_of("none", "gzip", "zstd"), "rar", "expected none, gzip or zstd, not 'rar'"),
     ],
+    ids=lambda one: one[:30] if isinstance(one, str) else None,
 )
 def test_a_value_that_cannot_be_read_is_an_error_that_says_what_was_expected(parse, text, says):
     with pytest.raises(ValueError) as caught:

@@ -370,7 +370,7 @@ class KeptMembers:
             row = row_of_octets(stored)
             if type(stored) is bytes and not self._is_row_of(key, row):
                 raise ValueError("it has another shape than rows that are written")
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             place = f"key {key!r} of table {MEMBERS!r}"
             raise DamagedError(self._path, f"{place}: {error}", place) from error
         form = self.formats[GroupType(row[0])]

@@ -17,6 +17,7 @@ from dafka.broker.groups.since import Since, is_part, part_of, part_row
 from dafka.broker.interface.groups import JoinRequest
 from dafka.hub.turns import in_pieces
 from dafka.log import shapes
+from dafka.protocol.json_text import read_json
 
 Row = list[Any]
 Saved = tuple[Any, ...]
@@ -63,7 +64,7 @@ def _json(value: Any) -> str:
 
 def row_of_octets(stored: Any) -> Any:
     """A row as it was written, in JSON or not. Raises ValueError."""
-    return json.loads(stored) if type(stored) is bytes else stored
+    return read_json(stored) if type(stored) is bytes else stored
 
 
 optional_text = shapes.either(shapes.text, shapes.nothing)

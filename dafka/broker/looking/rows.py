@@ -8,6 +8,8 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from dafka.protocol.json_text import read_json
+
 LARGEST_TIMESTAMP = 2**62  # that a batch of records holds; before 1970 they are negative
 
 _FIELDS = {"key", "value", "headers", "partition", "timestamp"}
@@ -52,8 +54,8 @@ def json_row(line: bytes) -> NewRecord:
     (a number, an object) for itself as JSON. Raises RowError.
     """
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        row = read_json(line)
+    except ValueError as error:
         raise RowError(f"it is not JSON: {error}") from error
     return row_of(row)
 

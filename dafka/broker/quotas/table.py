@@ -38,6 +38,7 @@ from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace, in_pieces
 from dafka.log import Log, LogError, shapes
 from dafka.log.repeating import bounded_logger
+from dafka.protocol.json_text import read_json
 
 log = bounded_logger(__name__)
 
@@ -241,19 +242,19 @@ def _key(one: Entity) -> str:
 
 
 def _parsed(key: str) -> Entity:
-    return entity([(kind, name) for kind, name in json.loads(key)])
+    return entity([(kind, name) for kind, name in read_json(key)])
 
 
 def _is_key(key: str) -> bool:
     try:
-        given = json.loads(key)
+        given = read_json(key)
         if type(given) is not list or not all(
             type(one) is list and len(one) == 2 and type(one[0]) is str and type(one[1]) in (str, type(None))
             for one in given
         ):
             return False
         return _key(_parsed(key)) == key
-    except (ValueError, RecursionError):
+    except ValueError:
         return False
 
 

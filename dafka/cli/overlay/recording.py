@@ -23,6 +23,7 @@ from dafka.cli.overlay.replaying import Recorded, Recording, Replay
 from dafka.overlay import Empty, Endpoint, Subscriber
 from dafka.overlay.topology import Graph, Observer, as_json
 from dafka.overlay.values import encode
+from dafka.protocol.json_text import read_json
 
 CLUSTER, MESSAGES = "cluster.json", "messages.csv"
 HEADING = ("microseconds", "sender", "topic", "octets")
@@ -90,7 +91,7 @@ def _write(folder: Path, graph: Graph, endpoint: Endpoint) -> None:
 def read(folder: Path) -> Recording:
     """A recording. Raises :class:`click.ClickException`."""
     try:
-        cluster = json.loads((folder / CLUSTER).read_text())
+        cluster = read_json((folder / CLUSTER).read_text())
         with (folder / MESSAGES).open(newline="") as file:
             rows = csv.reader(file)
             if tuple(next(rows, ())) != HEADING:

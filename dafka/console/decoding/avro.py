@@ -8,13 +8,13 @@ minute. So data is walked over first, and counted.
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterable
 from decimal import DecimalException
 from typing import Any
 
 from dafka.console import limits
 from dafka.console.decoding.errors import DecodingError
+from dafka.protocol.json_text import read_json
 
 _LONGEST_NAME = 255
 _FIXED = {"null": 0, "boolean": 1, "float": 4, "double": 8}
@@ -60,7 +60,7 @@ class AvroSchema:
     def _parse(self, text: str) -> Any:
         from fastavro import parse_schema
 
-        found = json.loads(text)
+        found = read_json(text)
         _check(found, 0)
         return parse_schema(found, named_schemas=self._named)
 

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from dafka.console import limits
 from dafka.console.decoding.errors import DecodingError
+from dafka.protocol.json_text import read_json
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _SPECIAL = {math.inf: "Infinity", -math.inf: "-Infinity"}
@@ -40,14 +41,14 @@ def text_of(value: Any) -> str:
 
 
 def parse_json(content: bytes | str) -> Any:
-    """JSON of which the parts are not too many. Raises ValueError and RecursionError.
+    """JSON of which the parts are not too many. Raises ValueError.
 
     Very many lists at once bring Python to look through all objects of the process for garbage.
     """
     marks: tuple[Any, Any] = ("[", "{") if isinstance(content, str) else (b"[", b"{")
     if content.count(marks[0]) + content.count(marks[1]) > limits.DECODED_PARTS:
         raise ValueError(f"it has more than {limits.DECODED_PARTS} lists and objects")
-    return json.loads(content)
+    return read_json(content)
 
 
 class _Plain:

@@ -49,7 +49,7 @@ class JsonSchema:
     def __init__(self, text: str) -> None:
         try:
             found = parse_json(text)
-        except (ValueError, RecursionError):
+        except ValueError:
             found = None
         title = found.get("title") if isinstance(found, dict) else None
         self._name = title[:_NAMES_SHOWN] if isinstance(title, str) else ""
@@ -57,7 +57,7 @@ class JsonSchema:
     def decode(self, content: bytes, message: str | None = None) -> tuple[str, Any]:
         try:
             return self._name, parse_json(content)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise DecodingError(f"it is not JSON: {error}") from None
 
 
@@ -175,8 +175,8 @@ class Registry:
             raise DecodingError(f"the registry answers {response.status}")
         try:
             return parse_json(content)
-        except (ValueError, RecursionError):
-            raise DecodingError("the registry's answer is not JSON") from None
+        except ValueError as error:
+            raise DecodingError(f"the registry's answer is not JSON: {error!s:.200}") from None
 
     def _connection(self) -> http.client.HTTPConnection:
         parts = urlsplit(self._options.url)

@@ -19,7 +19,6 @@ the record is long. A comparison of things that cannot be compared is false.
 
 from __future__ import annotations
 
-import json
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -33,6 +32,7 @@ from dafka.console.decoding.plain import parse_json
 from dafka.console.records import long_values
 from dafka.console.records.shown import Record
 from dafka.protocol.errors import DafkaError
+from dafka.protocol.json_text import read_json
 
 Matches = Callable[[Record], bool]
 Operand = Callable[[Record], Any]
@@ -144,7 +144,7 @@ class _Parser:
 def _constant(text: str) -> str:
     """The content of a text in quotes."""
     try:
-        return str(json.loads(text, strict=False))
+        return str(read_json(text, strict=False))
     except ValueError as error:
         raise ExpressionError(f"{text[:50]} is not a text: {error}") from None
 
@@ -230,7 +230,7 @@ class _Content:
             self._content = content
             try:
                 self._json = parse_json(content)
-            except (ValueError, RecursionError):
+            except ValueError:
                 self._json = _MISSING
         return self._json
 

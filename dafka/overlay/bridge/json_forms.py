@@ -18,6 +18,8 @@ from typing import Any
 from dafka.overlay.errors import InvalidValue
 from dafka.overlay.limits import MOST_NESTED
 from dafka.overlay.values import Address, Count, Port, Set, Subnet, Table, Timespan, Timestamp, Value
+from dafka.protocol.errors import TooDeepError
+from dafka.protocol.json_text import check_depth, read_json
 
 NANOSECONDS = 1_000_000_000
 _ENCODER = json.JSONEncoder(
@@ -122,11 +124,13 @@ def loads(octets: bytes) -> Any:
     """
     try:
         with suppress(ValueError):
-            return _DECODER.decode(octets.decode())
-        return json.loads(octets)  # which knows other encodings, and says what is wrong
+            text = octets.decode()
+            check_depth(text)
+            return _DECODER.decode(text)
+        return read_json(octets)  # which knows other encodings, and says what is wrong
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise NotJson(f"no JSON: {error}") from error
-    except RecursionError as error:
+    except TooDeepError as error:
         raise InvalidValue(f"JSON that is nested more than {MOST_NESTED} deep") from error
     except ValueError as error:
         raise InvalidValue(f"JSON with a number that does not fit 64 bits: {error}") from error

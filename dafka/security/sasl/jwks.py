@@ -5,13 +5,13 @@ Questions here may wait for a server, so they are asked in a thread.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
 import urllib.request
 from typing import Any
 
+from dafka.protocol.json_text import read_json
 from dafka.security.errors import SaslError
 
 REFRESH_SECONDS = 3600.0
@@ -87,7 +87,7 @@ def _keys(content: bytes) -> dict[str | None, Any]:
     if len(content) > MOST_OCTETS:
         raise ValueError(f"more than {MOST_OCTETS} octets")
     try:
-        found = PyJWKSet.from_dict(json.loads(content))
+        found = PyJWKSet.from_dict(read_json(content))
     except (PyJWTError, TypeError, AttributeError, KeyError) as error:
         raise ValueError(f"not a set of keys that can be used: {error}") from error
     # A key for both signing and checking would let everybody who checks tokens make some.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Protocol
 
+from dafka.protocol.json_text import check_depth
 from dafka.security.errors import SaslError
 from dafka.security.sasl.options import OAuthTokens
 from dafka.security.sasl.steps import Identity
@@ -39,6 +40,7 @@ class TokenCheck:
 
         options = self._options
         try:
+            _check_depth(token)
             header = jwt.get_unverified_header(token)
             algorithm, key_id = header.get("alg"), header.get("kid")
             if algorithm not in ALGORITHMS:
@@ -68,9 +70,18 @@ class TokenCheck:
             return Identity(name, float(claims["exp"]))
         except SaslError as error:
             log.error("no token can be checked: %s", error)
-        except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
             log.debug("a token is refused: %s: %s", type(error).__name__, error)
         return None
+
+
+def _check_depth(token: str) -> None:
+    """Raise ValueError for a part that is nested too deep: PyJWT reads the header of anybody's token."""
+    from jwt.utils import base64url_decode
+
+    header, _, rest = token.partition(".")
+    for part in (header, rest.rpartition(".")[0]):
+        check_depth(base64url_decode(part))
 
 
 def _scopes(claim: object) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import sys
@@ -20,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from dafka.protocol.errors import DafkaError
+from dafka.protocol.json_text import read_json
 from dafka.spark.cluster import find_broker
 from dafka.spark.options import Access, read_options
 from dafka.spark.pipelines.interrupting import InterruptedWork, until_signal
@@ -216,7 +216,7 @@ def run_query(
                 read |= rows_by_batch(query)
         rows = sum((rows_committed_last(query) | read | rows_by_batch(query)).values())
         last = query.lastProgress
-        return rows, None if last is None else json.loads(last.json)
+        return rows, None if last is None else read_json(last.json)
     finally:
         query.stop()
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
 from dafka.hub.waits import wait_of
+from dafka.protocol.json_text import read_json
 from dafka.zper.clients.asking import ask
 from dafka.zper.clients.connection import Connection, Context
 from dafka.zper.commands import InvalidResponseError, RefusedError, Status
@@ -46,8 +46,8 @@ class Cluster:
                 raise InvalidResponseError("status", f"the response to {request[0].decode()} has no status")
             raise RefusedError(code, request[0].decode())
         try:
-            found = json.loads(frames[1])[what]
-        except (IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
+            found = read_json(frames[1])[what]
+        except (IndexError, KeyError, TypeError, ValueError) as error:
             raise InvalidResponseError("json", f"{request[0].decode()}: {error!r}"[:200]) from None
         if not isinstance(found, list):
             raise InvalidResponseError("json", f"{request[0].decode()}: a list is wanted")

@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dafka.protocol.errors import MalformedMessage
+from dafka.protocol.json_text import read_json
 from dafka.zper import commands
 from dafka.zper.cluster import limits
 from dafka.zper.commands import Status
@@ -114,8 +115,8 @@ def _document(octets: bytes, most: int) -> dict[str, Any]:
     if len(octets) > most:
         raise InvalidNodeError("size", f"{len(octets)} octets, at most {most} are taken")
     try:
-        document = json.loads(octets)
-    except (ValueError, RecursionError) as error:  # also of octets that are not UTF-8
+        document = read_json(octets)
+    except ValueError as error:  # also of octets that are not UTF-8
         raise InvalidNodeError("json", str(error)[: limits.TEXT]) from None
     if not isinstance(document, dict):
         raise InvalidNodeError("json", f"a JSON object is wanted, not {type(document).__name__}")

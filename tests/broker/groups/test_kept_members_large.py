@@ -33,7 +33,7 @@ def test_a_member_with_very_many_partitions_is_read_again_beside_the_hub(life, m
     assert life.consumer("x", epoch).error is None
 
 
-@pytest.mark.parametrize("broken", [b'["consumer", "x"]', b'["nobody"]', b"{", b"7"])
+@pytest.mark.parametrize("broken", [b'["consumer", "x"]', b'["nobody"]', b"{", b"7", b"[" * 100_000])
 def test_a_large_row_of_another_shape_has_the_members_of_its_group_join_again(life, caplog, broken):
     life.client.create("large", 1000)
     epoch = life.consumer("x", 0, topics=("large",)).member_epoch

@@ -34,6 +34,11 @@ def test_seconds_without_end_are_kept():
         assert rows.seconds_of(json.loads(json.dumps(rows.seconds_row(seconds)))) == seconds
 
 
+def test_a_row_that_is_nested_too_deep_is_not_read():
+    with pytest.raises(ValueError, match="nested more than 300 deep"):
+        rows.row_of_octets(b"[" * 500 + b"]" * 500)
+
+
 @pytest.mark.parametrize(
     "wrong", [None, 1, [], {"x": [1]}, {"0" * 32: [-1]}, {"0" * 32: 1}, {"g" * 32: [1]}, {"0" * 31: [1]}]
 )

@@ -57,6 +57,11 @@ def test_anything_but_a_record_is_refused(row):
         json_row((row if isinstance(row, str) else json.dumps(row)).encode())
 
 
+def test_a_record_that_is_nested_too_deep_is_refused():
+    with pytest.raises(RowError, match="nested more than 300 deep"):
+        json_row(b'{"value": ' + b"[" * 500 + b"]" * 500 + b"}")
+
+
 def test_a_record_may_have_no_time_or_one_before_1970():
     assert json_row(b'{"value":"a","timestamp":-1}').timestamp == -1
 

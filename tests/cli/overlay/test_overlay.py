@@ -225,6 +225,12 @@ def test_changes_of_a_store_are_printed(opened: ExitStack, hub: Endpoint) -> Non
         assert (second["kind"], second["value"], second["old"]) == ("update", 2, 1)
 
 
+def test_a_recording_that_is_nested_too_deep_is_none(tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text("[" * 100_000)
+    ended = refused("overlay", "replay", str(tmp_path))
+    assert "is not a recording: it is nested more than 300 deep" in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

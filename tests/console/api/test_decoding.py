@@ -250,7 +250,7 @@ ANSWERS = {
     b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b": "is not JSON",
     b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000 + b"\r\n{}": "does not answer",
     b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000 + b"\r\n\r\n{}": "does not answer",
-    b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 10_000: "is not JSON",
+    b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 500 + b"]" * 500: "is not JSON: it is nested more than 300 deep",
     b"HTTP/1.1 200 OK\r\n\r\n[]": "is not a schema",
 }
 

@@ -19,6 +19,7 @@ from dafka.console.decoding.errors import DecodingError
 from dafka.console.decoding.messagepack import decode_messagepack
 from dafka.console.decoding.plain import parse_json, plain, text_of
 from dafka.console.decoding.protobuf import ProtobufSchema
+from dafka.console.decoding.registry import JsonSchema
 
 CHAIN = {
     "type": "record",
@@ -97,6 +98,14 @@ def test_an_avro_schema_that_doubles_at_each_level_costs_nothing_much():
 def test_invalid_avro_schemas_are_refused(text):
     with pytest.raises(DecodingError):
         AvroSchema(text).decode(b"\2")
+
+
+def test_json_that_is_nested_too_deep_is_not_read():
+    deep = '{"a": ' + "[" * 500 + "]" * 500 + "}"
+    with pytest.raises(DecodingError, match="nested more than 300 deep"):
+        AvroSchema(deep)
+    with pytest.raises(DecodingError, match="nested more than 300 deep"):
+        JsonSchema("{}").decode(deep.encode())
 
 
 @pytest.mark.parametrize(

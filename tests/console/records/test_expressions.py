@@ -98,6 +98,13 @@ def test_a_value_that_is_not_json_has_no_fields():
         assert not parse("value.a == 1", PLAIN)(RECORD._replace(value=value))
 
 
+def test_a_value_that_is_nested_too_deep_has_no_fields():
+    matches = parse("value.a == 1", PLAIN)
+    for levels, found in ((250, True), (500, False)):
+        value = b'{"a": 1, "b": ' + b"[" * levels + b"]" * levels + b"}"
+        assert matches(RECORD._replace(value=value)) is found
+
+
 def test_json_is_read_once_for_all_comparisons(monkeypatch):
     read = []
     matches = parse(" or ".join(["value.amount == 1"] * 50), PLAIN)

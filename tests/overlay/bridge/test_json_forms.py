@@ -79,6 +79,11 @@ def test_json_that_a_value_cannot_hold_is_refused(text: str) -> None:
         from_json(json.loads(text))
 
 
+def test_json_that_is_nested_too_deep_is_not_read() -> None:
+    with pytest.raises(InvalidValue, match="nested more than 100 deep"):
+        loads(b"[" * 500 + b"]" * 500)
+
+
 @pytest.mark.parametrize("form", [("[", "]"), ('{"a":', "}")])
 def test_json_may_be_nested_as_deeply_as_values(form: tuple[str, str]) -> None:
     text = form[0] * 100 + "1" + form[1] * 100

@@ -51,8 +51,9 @@ def test_an_address_is_asked_again_for_an_unknown_key_but_not_each_time(tmp_path
         '{"keys": []}',
         '{"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "a"}]}',
         "x" * (2 << 20),
+        "[" * 100_000,
     ],
-    ids=["empty", "list", "object", "no keys", "a shared secret", "too long"],
+    ids=["empty", "list", "object", "no keys", "a shared secret", "too long", "too deep"],
 )
 def test_anything_but_a_set_of_public_keys_is_refused(tmp_path, content):
     (tmp_path / "keys").write_text(content)

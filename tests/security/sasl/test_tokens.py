@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+
 import jwt
 import pytest
 from security.sasl.keys import Signer
@@ -58,6 +61,18 @@ def test_a_token_counts_for_the_skew_of_clocks(signer):
     assert name(signer, signer.token(-10)) == "alice"  # the right to connect is another question
     assert name(signer, signer.token(-10), clock_skew=0) is None
     assert name(signer, signer.token(-100)) is None
+
+
+def test_a_token_that_is_nested_too_deep_is_refused(signer, caplog):
+    caplog.set_level("DEBUG", "dafka.security.sasl.tokens")
+    deep = json.loads("[" * 500 + "]" * 500)
+    assert name(signer, signer.token(deep=deep)) is None
+    assert "nested more than 300 deep" in caplog.text
+    caplog.clear()
+    head, body, signature = signer.token().split(".")
+    head = base64.urlsafe_b64encode(b'{"alg":' + b"[" * 100_000).decode().rstrip("=")
+    assert name(signer, f"{head}.{body}.{signature}") is None
+    assert "nested more than 300 deep" in caplog.text
 
 
 def test_a_token_that_somebody_else_signed_or_nobody_is_refused(signer, tmp_path):

@@ -240,6 +240,11 @@ def test_anything_but_a_message_of_a_node_is_an_error_of_ours(cluster: Cluster, 
     assert len(asked(cluster, b"NODES")["nodes"]) == 1
 
 
+def test_a_message_that_is_nested_too_deep_is_not_read(cluster: Cluster):
+    with pytest.raises(InvalidNodeError, match="nested more than 300 deep"):
+        cluster.asked([b"NODE", b"[" * 500 + b"]" * 500], "", 0)
+
+
 @pytest.mark.parametrize(
     "entries",
     [None, {}, ["x"], [["x", 1]], [["x", 1, -1]], [["", 0, 0]], [["x", 0, 0]] * (limits.CHANGES + 1)],

@@ -14,8 +14,11 @@ from typing import Any, NoReturn
 
 from dafka.overlay.limits import MOST_NESTED
 from dafka.overlay.websocket.errors import InvalidForm, MalformedJson
+from dafka.protocol.errors import TooDeepError
+from dafka.protocol.json_text import read_json
 
 _DEEPEST = 3 * MOST_NESTED + 3  # an entry of a table takes three levels
+_TOO_DEEP = "JSON that is nested too deep"
 
 _scanstring: Callable[[str, int, bool], tuple[str, int]] = json.decoder.scanstring  # type: ignore[attr-defined]
 
@@ -25,18 +28,16 @@ _WORDS = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
 
 # Forms of libbroker that are not JSON: bare inf and nan, raw control characters, \v.
 _BARE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\b(?:inf|nan)\b', re.DOTALL)
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{}\]]', re.DOTALL)  # strings, and brackets outside
 
 
 def parsed(text: str) -> Any:
     """The value of a text, in one step. Raises MalformedJson, InvalidForm."""
-    _check_depth(text)
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return read_json(text, deepest=_DEEPEST, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise _malformed(text, error) from error
-    except RecursionError as error:
-        raise InvalidForm("JSON that is nested too deep") from error
+    except TooDeepError as error:
+        raise InvalidForm(_TOO_DEEP) from error
     except _Constant as error:
         where = _place_of(text, str(error))
         raise MalformedJson("caf::pec::unexpected_character", *where) from error
@@ -62,37 +63,17 @@ def parsed_slowly(text: str) -> Any:
 
 def parsed_leniently(text: str) -> Any:
     """The same of what a server of libbroker has written, which is not always JSON."""
-    _check_depth(text)
     try:
-        return json.loads(text, strict=False)
+        return read_json(text, deepest=_DEEPEST, strict=False)
     except json.JSONDecodeError as error:
         try:
-            return json.loads(_BARE.sub(_mended, text), strict=False)
+            return read_json(_BARE.sub(_mended, text), deepest=_DEEPEST, strict=False)
         except ValueError:
             raise _malformed(text, error) from error
-    except RecursionError as error:
-        raise InvalidForm("JSON that is nested too deep") from error
+    except TooDeepError as error:
+        raise InvalidForm(_TOO_DEEP) from error
     except ValueError as error:
         raise InvalidForm(str(error)) from error
-
-
-def _check_depth(text: str) -> None:
-    """Raise InvalidForm for a text that no form is nested as deep as.
-
-    The standard library's reader would go down to the interpreter's limit. Where a collection of garbage
-    falls in there, finalizers of other objects fail, as there is no room left to call them.
-    """
-    if text.count("[") + text.count("{") <= _DEEPEST:
-        return
-    depth = 0
-    for match in _BRACKETS.finditer(text):
-        bracket = match[0]
-        if bracket in "[{":
-            depth += 1
-            if depth > _DEEPEST:
-                raise InvalidForm("JSON that is nested too deep")
-        elif bracket in "]}":
-            depth -= 1
 
 
 class _Constant(Exception):
@@ -143,7 +124,7 @@ def _read(text: str, position: int, depth: int) -> tuple[Any, int]:
         return _scanstring(text, position + 1, True)
     if first == "{" or first == "[":
         if depth >= _DEEPEST:
-            raise InvalidForm("JSON that is nested too deep")
+            raise InvalidForm(_TOO_DEEP)
         read: Callable[..., tuple[Any, int]] = _read_object if first == "{" else _read_array
         return read(text, _skip(text, position + 1), depth + 1)
     if first in _WORDS and first:
