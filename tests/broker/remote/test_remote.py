@@ -63,7 +63,12 @@ def test_a_group_from_joining_to_leaving(remote, topic):
 def test_any_request_can_be_sent_as_it_is(remote):
     response = remote.send(DescribeClusterRequest())
     assert response.cluster_id == remote.metadata(()).cluster_id
-    versions = {one.api_key for one in remote.send(ApiVersionsRequest(version=3)).api_keys}
+    versions = {
+        one.api_key
+        for one in remote.send(
+            ApiVersionsRequest(version=3, client_software_name="a", client_software_version="1")
+        ).api_keys
+    }
     assert {DescribeClusterRequest.API_KEY, MetadataRequest.API_KEY} < versions
     node = response.brokers[0].broker_id
     assert remote.send(MetadataRequest(topics=[]), node).controller_id == node
