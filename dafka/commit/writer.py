@@ -310,6 +310,8 @@ class Writer:
         for item in taken:
             item.tell(item.failure(failed))
         grown = {partition for partition in growing if partition not in failed}
+        if len(grown) > TURN_ITEMS:  # to wake who waits for them takes half as long as all of this
+            next_turn()
         for listener in self._listeners if grown else ():
             try:
                 listener(grown)

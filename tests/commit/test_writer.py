@@ -97,6 +97,30 @@ def test_very_many_appends_are_put_together_and_written_in_two_turns(in_hub: Any
     in_hub(check)
 
 
+def test_very_many_partitions_have_a_turn_of_their_own_to_be_told_that_they_have_grown(in_hub: Any) -> None:
+    """Whoever waits for them is woken then, which takes half as long as to write and to answer."""
+
+    def check(bench: Bench) -> None:
+        for count, later in ((writer_module.TURN_ITEMS, 0), (writer_module.TURN_ITEMS + 1, 1)):
+            turns, seen = list[None](), list[tuple[int, int]]()
+            partitions = [bench.partition(b"%d-%d" % (count, number)) for number in range(count)]
+
+            def listener(grown: set[Any], turns: Any = turns, seen: Any = seen) -> None:
+                seen.append((len(grown), len(turns)))
+
+            def told(_: object, turns: Any = turns) -> None:
+                in_later_turn(turns.append)
+
+            bench.writer._listeners[:] = [listener]
+            for partition in partitions[1:]:
+                bench.writer.append(partition, 0, [b"x"], lambda _: None)
+            bench.writer.append(partitions[0], 0, [b"x"], told)
+            bench.until(lambda seen=seen: seen)
+            assert seen == [(count, later)]
+
+    in_hub(check)
+
+
 def test_messages_out_of_sequence_fail_alone(in_hub: Any) -> None:
     def check(bench: Bench) -> None:
         partition = bench.partition()

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from math import inf
 from typing import NamedTuple
@@ -277,7 +278,13 @@ class SharePartition:
         they were removed from the log. Raises InvalidRecordStateError, BeyondError and RenewalError.
         """
         start = self.start
-        parts = [part for batch in batches if batch.last >= start for part in by_type(batch, start)]
+        parts: list[tuple[int, int, int]] = []
+        for batch in batches:
+            if batch.last >= start:
+                if len(batch.types) == 1 and batch.first >= start:
+                    parts.append((batch.first, batch.last, batch.types[0]))
+                else:
+                    parts += by_type(batch, start)
         if not parts:
             return
         if batches[-1].last >= self.end:
@@ -286,7 +293,7 @@ class SharePartition:
         if not terms.renew and any(type_ == _RENEW for _, _, type_ in parts):
             raise RenewalError("Renewing acquisition locks is not enabled for the group.")
 
-        self._runs.change(parts, lambda run, type_: self._settle(now, run, type_, terms))
+        self._runs.change(parts, partial(self._settle, now, terms))
         self._advance()
 
     def _check_in_turn(self, now: float, member: str, batches: Sequence[Acknowledged]) -> None:
@@ -297,7 +304,7 @@ class SharePartition:
             if batch.last >= self.start:
                 check_acquired(self._runs, now, member, list(by_type(batch, self.start)))
 
-    def _settle(self, now: float, run: Run, type_: int, terms: Terms) -> None:
+    def _settle(self, now: float, terms: Terms, run: Run, type_: int) -> None:
         """Carry out what a member says of a run that it has acquired."""
         if type_ == _RENEW:
             run.until = now + terms.lock
@@ -306,7 +313,7 @@ class SharePartition:
             self._take_back_run(run, terms, run.member)
         else:
             self.told = self.start
-            self._in_flight -= len(run)
+            self._in_flight -= run.last - run.first + 1
             run.change(ACKNOWLEDGED if type_ == _ACCEPT else ARCHIVED, run.count)
             self._note(run.first, run.last)
 
@@ -320,13 +327,21 @@ class SharePartition:
     def written(self) -> None:
         """What was taken is on disk, or will be with the next round."""
         self._start_written = max(self._start_written, self._start_writing)
-        released, self._writing = self._writing, []
-        for first, last in released:
-            for run in self._runs.cut(first, last):  # some beside them may have been released since
-                if run.state is AVAILABLE:
-                    run.member = ""
-                    self._seek = min(self._seek, run.first)
-            self._runs.join(first, last)
+        released, self._writing = sorted(self._writing), []
+        ranges: list[tuple[int, int, None]] = []
+        at, end = self.start, self.end
+        for first, last in released:  # of which some may be gone
+            first, last = max(first, at), min(last, end - 1)
+            if first <= last:
+                ranges.append((first, last, None))
+                at = last + 1
+        self._runs.change(ranges, self._set_free)
+
+    def _set_free(self, run: Run, _: None) -> None:
+        """What a member has released of a run is on disk: anybody may acquire it."""
+        if run.state is AVAILABLE:
+            run.member = ""
+            self._seek = min(self._seek, run.first)
 
     def release(self, member: str, terms: Terms) -> bool:
         """A member has left: records that it has acquired are available again, of very many some. Returns

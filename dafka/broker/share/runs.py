@@ -142,20 +142,27 @@ class Runs:
         at = max(self._position(changes[0][0]) - 1, 0)  # one before may be alike
         left = self._runs[at : self._position(changes[-1][1]) + 2]
         changed: list[Run] = []
-        number = 0
+        number, count = 0, len(changes)
         for run in left:
-            while number < len(changes) and changes[number][0] <= run.last:
+            end = run.last
+            while number < count:  # each step as short as can be: there may be ten thousand in a turn
                 first, last, what = changes[number]
+                if first > end:
+                    break
                 if first > run.first:
                     _add(changed, run.before(first))
                     run.first = first
-                part = run if last >= run.last else run.before(last + 1)
-                change(part, what)
-                if last <= run.last:
-                    number += 1
-                if part is run:
+                if last >= end:
+                    change(run, what)
+                    number += last == end
                     break
-                _add(changed, part)
+                part = run.before(last + 1)
+                change(part, what)
+                number += 1
+                if changed and changed[-1].is_like(part):
+                    changed[-1].last = last
+                else:
+                    changed.append(part)
                 run.first = last + 1
             _add(changed, run)
         self._runs[at : at + len(left)] = changed

@@ -59,7 +59,7 @@ MUTATIONS = {
     ),
     "what is refused was carried out in part": (
         "check_acquired(self._runs, now, member, parts)",
-        "self._settle(now, next(self._runs.within(*parts[0][:2])), 1, terms)\n"
+        "self._settle(now, terms, next(self._runs.within(*parts[0][:2])), 1)\n"
         "        check_acquired(self._runs, now, member, parts)",
     ),
 }

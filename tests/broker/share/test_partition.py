@@ -15,7 +15,7 @@ from dafka.broker.share import partition as partition_module
 from dafka.broker.share.acknowledgements import BeyondError, InvalidRecordStateError, RenewalError
 from dafka.broker.share.acquisition import Terms
 from dafka.broker.share.partition import LogBatch, SharePartition
-from dafka.broker.share.runs import RecordState
+from dafka.broker.share.runs import RecordState, Runs
 
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 RENEW, GAP = AcknowledgeType.RENEW, AcknowledgeType.GAP
@@ -273,6 +273,39 @@ def test_a_release_beside_one_that_is_on_disk_is_not_yet() -> None:
     partition.acknowledge(0.0, "a", [Acknowledged(5, 9, [RELEASE])], TERMS)
     partition.written()
     assert take(partition, "b", log=TENS[:1]) == [Acquired(0, 4, 2)]
+
+
+def test_very_many_releases_are_set_free_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them alone took longer than all else that is done for them."""
+
+    def cut(*_: object) -> None:
+        raise AssertionError("each is looked for")
+
+    partition = SharePartition(0)
+    take(partition, records=30)
+    partition.acknowledge(0.0, "a", [Acknowledged(one, one, [RELEASE]) for one in range(0, 30, 2)], TERMS)
+    partition.take_changes()
+    monkeypatch.setattr(Runs, "cut", cut)
+    partition.written()
+    monkeypatch.undo()
+    for one in range(0, 30, 2):
+        assert take(partition, "b", records=1, strict=True) == [Acquired(one, one, 2)]
+
+
+def test_releases_that_are_set_free_when_records_have_gone_meanwhile() -> None:
+    partition = SharePartition(0)
+    take(partition, records=30)
+    partition.acknowledge(0.0, "a", [Acknowledged(0, 9, [RELEASE]), Acknowledged(12, 29, [RELEASE])], TERMS)
+    partition.take_changes()
+    partition.trim(5)
+    partition.truncate(20)
+    partition.written()
+    assert take(partition, "b", records=13) == [Acquired(5, 9, 2), Acquired(12, 19, 2)]
+    assert [(run.first, run.last, run.member) for run in partition.runs] == [
+        (5, 9, "b"),
+        (10, 11, "a"),
+        (12, 19, "b"),
+    ]
 
 
 def test_a_release_that_is_being_written_is_no_longer_the_members() -> None:

@@ -322,15 +322,23 @@ class ModernGroup(Due, ABC, Generic[M, S]):
 
     def tick(self, now: float) -> None:
         """Remove the members whose time has come; of very many, some."""
+        late: list[M] = []
+        soonest = inf
+        for one in self.members.values():
+            deadline = one.deadline
+            if deadline <= now:
+                late.append(one)
+            elif deadline < soonest:
+                soonest = deadline
         left = REMOVED_AT_ONCE
-        for member in [one for one in self.members.values() if one.deadline <= now]:
+        for member in late:
+            if left <= 0:
+                soonest = now  # the next tick, which is due at once, goes on
+                break
             left -= 1 + len(member.topics)
             self.remove(now, member)
-            if left <= 0:
-                break  # the next tick, which is due at once, goes on
         self._gone = not self.members and self._forget_at <= now
-        deadlines = min((one.deadline for one in self.members.values()), default=inf)
-        self.wake_at = min(deadlines, inf if self._gone else self._forget_at)
+        self.wake_at = min(soonest, inf if self._gone else self._forget_at)
         self._wake_for_target(now)
 
     def _emptied(self, now: float) -> None:
@@ -421,7 +429,6 @@ class ModernGroup(Due, ABC, Generic[M, S]):
             before = self.target
             self.assignment_epoch, self._assigned_at = epoch, now
             self._wake_for_target(now)
-            self.target = {name: share for name, share in target.items() if name in self.members}
-            self._unsaved.update(
-                name for name in self.members if before.get(name) is not self.target.get(name)
-            )
+            members = self.members
+            self.target = after = {name: share for name, share in target.items() if name in members}
+            self._unsaved.update([name for name in members if before.get(name) is not after.get(name)])

@@ -57,8 +57,10 @@ class PartitionGroup(ModernGroup[M, Assignment]):
 
     def draft(self) -> Draft:
         """What the input for the target of this epoch is made of."""
+        target = self.target
         members = [
-            (one.member_id, one.instance_id, one.topics, self.target_of(one)) for one in self.members.values()
+            (one.member_id, one.instance_id, one.topics, target.get(one.member_id, NOTHING))
+            for one in self.members.values()
         ]
         return Draft(self.epoch, members, dict(self._known))
 

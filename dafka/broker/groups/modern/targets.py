@@ -13,6 +13,7 @@ from dafka.broker.groups.registry import AnyGroup
 from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
 from dafka.hub.pool import Aside
+from dafka.hub.turns import next_turn
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ class Targets(Generic[G]):
                 self._compute(group)
                 self._changed(name, group)
                 changes.tell()
+                next_turn()  # of ten thousand members another one takes as long again to be begun
         except Exception:
             log.exception("the assignment of group %r failed unexpectedly", name)
         finally:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
 import pytest
-from broker.groups.modern.any_group import AnyModern
+from broker.groups.modern.any_group import AnyMember, AnyModern
 from broker.groups.modern.known_topics import FakeTopics
 from kafka.errors import (
     FencedMemberEpochError,
@@ -158,6 +161,22 @@ def test_each_tick_removes_some_of_very_many_expired_members(group, monkeypatch)
     group.tick(10.0)
     group.tick(10.0)
     assert not group.members and group.wake_at == 10.0 + EMPTY_SECONDS
+
+
+def test_a_tick_looks_at_the_time_of_each_member_once(group, monkeypatch):
+    """Ten thousand members take some milliseconds, in which nobody is heard."""
+    looked = Counter[str]()
+
+    def deadline(member: Any) -> float:
+        looked[member.member_id] += 1
+        return member.expires
+
+    for number, session in enumerate((3.0, 9.0, 5.0)):
+        group.enter(f"m{number}", "a", session=session)
+    monkeypatch.setattr(AnyMember, "deadline", property(deadline))
+    group.tick(4.0)
+    assert looked == {"m0": 1, "m1": 1, "m2": 1}
+    assert set(group.members) == {"m1", "m2"} and group.wake_at == 5.0
 
 
 def test_names_that_no_topic_can_have_are_refused_and_change_nothing(group):

@@ -10,6 +10,7 @@ from timing import until
 
 from dafka.broker.groups.modern.targets import ASIDE, Targets
 from dafka.hub.hub import get_hub, is_hub_here
+from dafka.hub.turns import in_later_turn
 
 
 class Many:
@@ -68,6 +69,22 @@ def test_nothing_is_computed_that_is_not_due(targets):
     renew(targets, group)
     assert not get_hub().run(targets.is_running, group)
     assert group.began == 0
+
+
+def test_others_have_a_turn_between_a_target_and_the_next_one():
+    """Either takes a long one of ten thousand members."""
+    turns, seen = list[None](), list[int]()
+
+    def count(group: Any) -> None:
+        seen.append(len(turns))
+        compute(group)
+        in_later_turn(turns.append)
+
+    targets = made(count)
+    group = Many(3)
+    renew(targets, group)
+    finish(targets, group)
+    assert seen == [0, 1, 2]
 
 
 def test_waiting_members_go_on_when_a_target_is_there(targets):
