@@ -34,6 +34,18 @@ def by_type(batch: Acknowledged, start: int) -> Iterator[tuple[int, int, int]]:
     yield max(at, start), batch.last, type_
 
 
+def all_by_type(batches: Sequence[Acknowledged], start: int) -> list[tuple[int, int, int]]:
+    """The same of all these. There may be ten thousand, most of which have one type."""
+    parts: list[tuple[int, int, int]] = []
+    for batch in batches:
+        if batch.last >= start:
+            if len(batch.types) == 1 and batch.first >= start:
+                parts.append((batch.first, batch.last, batch.types[0]))
+            else:
+                parts += by_type(batch, start)
+    return parts
+
+
 def check_acquired(runs: Runs, now: float, member: str, parts: Sequence[tuple[int, int, int]]) -> None:
     """Raise InvalidRecordStateError unless the member has all of these (first, last, type), in order."""
     within = runs.within(parts[0][0], parts[-1][1])

@@ -34,7 +34,7 @@ from math import inf
 from typing import NamedTuple
 
 from dafka.broker.interface.share import Acknowledged, AcknowledgeType
-from dafka.broker.share.acknowledgements import BeyondError, RenewalError, by_type, check_acquired
+from dafka.broker.share.acknowledgements import BeyondError, RenewalError, all_by_type, check_acquired
 from dafka.broker.share.acquisition import Acquisition, Terms
 from dafka.broker.share.batches import Batches
 from dafka.broker.share.limits import (
@@ -278,13 +278,7 @@ class SharePartition:
         they were removed from the log. Raises InvalidRecordStateError, BeyondError and RenewalError.
         """
         start = self.start
-        parts: list[tuple[int, int, int]] = []
-        for batch in batches:
-            if batch.last >= start:
-                if len(batch.types) == 1 and batch.first >= start:
-                    parts.append((batch.first, batch.last, batch.types[0]))
-                else:
-                    parts += by_type(batch, start)
+        parts = all_by_type(batches, start)
         if not parts:
             return
         if batches[-1].last >= self.end:
@@ -302,7 +296,7 @@ class SharePartition:
             if batch.last >= self.end > self.start:
                 raise BeyondError(f"offset {batch.last} is behind the records in flight")
             if batch.last >= self.start:
-                check_acquired(self._runs, now, member, list(by_type(batch, self.start)))
+                check_acquired(self._runs, now, member, all_by_type([batch], self.start))
 
     def _settle(self, now: float, terms: Terms, run: Run, type_: int) -> None:
         """Carry out what a member says of a run that it has acquired."""

@@ -43,19 +43,28 @@ from broker.server.attacks_on_groups import (  # noqa: E402
     commit,
     commit_offsets,
     delete_offsets,
+    delete_very_many_groups,
     describe_large_group,
     fetch_all_offsets,
     join_large_group,
     list_very_many_groups,
 )
+from broker.server.attacks_on_large_groups import (  # noqa: E402
+    describing,
+    get_very_many_tasks,
+    joining,
+    subscribe_to_everything,
+)
 from broker.server.attacks_on_newer_groups import (  # noqa: E402
     acknowledge_each,
     get_a_large_assignment,
     join_with_a_large_topology,
+    share_very_many_partitions,
 )
 from broker.server.attacks_on_partitions import (  # noqa: E402
     create_topic,
     delete_records,
+    describe_configs,
     describe_log_dirs,
     describe_partitions,
     extend_topic,
@@ -152,6 +161,7 @@ ATTACKS: dict[str, Attack] = {
     "add partitions": extend_topic,
     "DescribeTopicPartitions": describe_partitions,
     "DescribeLogDirs": describe_log_dirs,
+    "DescribeConfigs with documentation": describe_configs,
     "ListOffsets": list_offsets,
     "OffsetForLeaderEpoch": offsets_for_epochs,
     "DeleteRecords": delete_records,
@@ -170,13 +180,23 @@ ATTACKS: dict[str, Attack] = {
     "JoinGroup of very many": join_large_group,
     "DescribeGroups of a large one": describe_large_group,
     "ListGroups of very many": list_very_many_groups,
+    "DeleteGroups of very many": delete_very_many_groups,
     "ShareAcknowledge of each record": acknowledge_each,
+    "ShareFetch of very many partitions": share_very_many_partitions,
     "ConsumerGroupHeartbeat of many topics": get_a_large_assignment,
     "StreamsGroupHeartbeat, large": join_with_a_large_topology,
+    "StreamsGroupHeartbeat, very many tasks": get_very_many_tasks,
+    "members join a consumer group": joining("consumer"),
+    "members join a share group": joining("share"),
+    "members join a streams group": joining("streams"),
+    "ConsumerGroupDescribe of a large one": describing("consumer"),
+    "ShareGroupDescribe of a large one": describing("share"),
+    "StreamsGroupDescribe of a large one": describing("streams"),
     "open the folder": open_again,
     "join the mesh": join_the_mesh,
     "a store joins the mesh": store_joins,
     "delete the topic": delete_topic,
+    "ConsumerGroupHeartbeat, any topic": subscribe_to_everything,
 }
 """In this order: each finds what those before it have left."""
 

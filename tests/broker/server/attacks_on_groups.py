@@ -12,6 +12,7 @@ from broker.server.attack_scene import (
 )
 from broker.server.client import encoded
 from kafka.protocol.admin import (
+    DeleteGroupsRequest,
     DescribeGroupsRequest,
     ListGroupsRequest,
 )
@@ -76,16 +77,27 @@ def delete_offsets(scene: Scene) -> Callable[[], None]:
 
 
 def list_very_many_groups(scene: Scene) -> Callable[[], None]:
-    """A quarter as many as there are partitions, each of which has committed an offset."""
+    """As many as there are partitions, each of which has committed an offset."""
+    _commit_one_each(scene, [f"many-{one}" for one in range(scene.partitions)])
+    return sending(scene, encoded(ListGroupsRequest(states_filter=[], types_filter=[]), 5))
+
+
+def delete_very_many_groups(scene: Scene) -> Callable[[], None]:
+    """A tenth as many as there are partitions, each of which has committed an offset."""
+    names = [f"deleted-{one}" for one in range(scene.partitions // 10)]
+    _commit_one_each(scene, names)
+    return sending(scene, encoded(DeleteGroupsRequest(groups_names=names), 2))
+
+
+def _commit_one_each(scene: Scene, groups: list[str]) -> None:
     core = scene.broker._running.core  # type: ignore[union-attr]
     offsets = {(scene.topic, 0): CommittedOffset(0)}
 
     def commit_all() -> None:
-        for some in in_pieces(range(scene.partitions // 4), 100):
-            gevent.joinall([gevent.spawn(core.commit_offsets, f"many-{one}", offsets) for one in some])
+        for some in in_pieces(groups, 500):
+            gevent.joinall([gevent.spawn(core.commit_offsets, one, offsets) for one in some])
 
     get_hub().run(commit_all)
-    return sending(scene, encoded(ListGroupsRequest(states_filter=[], types_filter=[]), 5))
 
 
 def describe_large_group(scene: Scene) -> Callable[[], None]:

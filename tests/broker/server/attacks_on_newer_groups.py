@@ -14,7 +14,11 @@ from broker.server.samples import produce, streams_heartbeat
 from broker.server.share_samples import share_acknowledge, share_fetch
 
 from dafka.broker.codec.messages.consumer_group import ConsumerGroupHeartbeatRequest
-from dafka.broker.codec.messages.share_group import ShareAcknowledgeRequest, ShareGroupHeartbeatRequest
+from dafka.broker.codec.messages.share_group import (
+    ShareAcknowledgeRequest,
+    ShareFetchRequest,
+    ShareGroupHeartbeatRequest,
+)
 from dafka.broker.codec.messages.streams_group import StreamsGroupHeartbeatRequest
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface.topics import TopicSpec
@@ -76,6 +80,38 @@ def _acknowledge(wire: WireClient, group: str, topic: str, topic_id: Any, record
     ]
     (partition,) = wire.ask(each, 1).responses[0].partitions
     assert not partition.error_code
+
+
+def share_very_many_partitions(scene: Scene) -> Callable[[], None]:
+    """The first ShareFetch of a session names a tenth of the partitions, all of which have yet to be opened,
+    and the next one waits for them."""
+    number = next(_names)
+    topic = f"shared-{number}"
+    partitions = max(scene.partitions // 10, 1)
+    scene.ask(topic_of(topic, partitions), 5)
+    core = scene.broker._running.core  # type: ignore[union-attr]
+    topic_id = get_hub().run(core.metadata, [topic]).topics[topic].topic_id
+    who = {"group_id": f"sharers-{number}", "member_id": "member"}
+    named = ShareFetchRequest.FetchTopic
+    of_all = named(
+        topic_id=topic_id,
+        partitions=[
+            named.FetchPartition(partition_index=one, acknowledgement_batches=[]) for one in range(partitions)
+        ],
+    )
+
+    def share() -> None:
+        with WireClient(scene.broker) as wire:
+            wire.socket.settimeout(SLOW)
+            beat = ShareGroupHeartbeatRequest(
+                **who, member_epoch=0, rack_id=None, subscribed_topic_names=[topic]
+            )
+            assert not wire.ask(beat, 1).error_code
+            for session, topics in enumerate(([of_all], [], [])):
+                asked = share_fetch(topic_id, session, **who, topics=topics, max_wait_ms=300)
+                assert not wire.ask(asked, 1).error_code
+
+    return share
 
 
 def get_a_large_assignment(scene: Scene) -> Callable[[], None]:

@@ -19,6 +19,7 @@ from broker.server.samples import fetch, produce
 from kafka.protocol.admin import (
     CreatePartitionsRequest,
     DeleteRecordsRequest,
+    DescribeConfigsRequest,
     DescribeLogDirsRequest,
     DescribeTopicPartitionsRequest,
 )
@@ -27,6 +28,9 @@ from kafka.protocol.consumer import (
     OffsetForLeaderEpochRequest,
 )
 from kafka.protocol.metadata import MetadataRequest
+
+from dafka.broker.interface.topics import TopicSpec
+from dafka.hub.hub import get_hub
 
 
 def create_topic(scene: Scene) -> Callable[[], None]:
@@ -63,6 +67,17 @@ def describe_partitions(scene: Scene) -> Callable[[], None]:
 
 def describe_log_dirs(scene: Scene) -> Callable[[], None]:
     return sending(scene, encoded(DescribeLogDirsRequest(topics=None), 1))
+
+
+def describe_configs(scene: Scene) -> Callable[[], None]:
+    """A tenth as many topics as there are partitions, with the documentation of all their settings."""
+    names = [f"configured-{scene.topic}-{number}" for number in range(scene.partitions // 10)]
+    core = scene.broker._running.core  # type: ignore[union-attr]
+    get_hub().run(core.create_topics, dict.fromkeys(names, TopicSpec(1)))
+    described = DescribeConfigsRequest.DescribeConfigsResource
+    resources = [described(resource_type=2, resource_name=name, configuration_keys=None) for name in names]
+    request = DescribeConfigsRequest(resources=resources, include_synonyms=True, include_documentation=True)
+    return sending(scene, encoded(request, 4))
 
 
 def fetch_quiet_partitions(scene: Scene) -> Callable[[], None]:

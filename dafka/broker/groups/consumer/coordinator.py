@@ -118,6 +118,8 @@ class ConsumerGroups(ConsumerGroupInterface):
             next_turn()  # what the group does with very many takes most of one
         if request.member_epoch > JOIN_EPOCH and isinstance(found := self._groups.get(name), ConsumerGroup):
             found.look_ahead(request, _AHEAD.run)
+            for _ in Pace().over(found.reserving(request.member_id), every=1):
+                pass
         self._groups.check_joins(name)
         group, before = self._group(name, request.member_epoch), self._groups.get(name)
         now = self._groups.clock()

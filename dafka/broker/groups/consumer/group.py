@@ -38,16 +38,14 @@ from kafka.errors import (
 from dafka.broker.groups.consumer.kept import SavedGroup
 from dafka.broker.groups.consumer.member import Member
 from dafka.broker.groups.consumer.moves import Move, Position, has_any, move_of
-from dafka.broker.groups.consumer.owned import Owned
+from dafka.broker.groups.consumer.owning import OwningGroup
 from dafka.broker.groups.consumer.requests import ASSIGNORS
-from dafka.broker.groups.consumer.subscribed import SubscribedGroup
 from dafka.broker.groups.modern.assignment import (
     NOTHING,
     Assignment,
     Assignor,
     both,
     size,
-    without_nothing,
 )
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from dafka.broker.groups.modern.topics import Topics
@@ -65,14 +63,13 @@ class Answer(NamedTuple):
     assignment: Assignment | None = None
 
 
-class ConsumerGroup(SubscribedGroup):
+class ConsumerGroup(OwningGroup):
     """A group."""
 
     type = GroupType.CONSUMER
 
     def __init__(self, now: float, topics: Topics, epoch: int = 0, name: str = "") -> None:
         super().__init__(now, topics, epoch, name)
-        self._owned = Owned()
         self._instances: dict[str, str] = {}  # static members: instance id -> member id
         self._classic: set[str] = set()  # members with the classic protocol
         self._left_at = -1  # the epoch that the last member with the newer one has ended
@@ -248,14 +245,6 @@ class ConsumerGroup(SubscribedGroup):
         the newer protocol left, as in Kafka."""
         return self._left_at if self._left_at == self.epoch - 1 else self.epoch
 
-    def waits_for_others(self, member: Member) -> bool:
-        """Whether what a member lacks is still somebody else's."""
-        had = member.assigned
-        return not any(
-            self._owned.free(topic, numbers - had.get(topic, frozenset()))
-            for topic, numbers in self.target_of(member).items()
-        )
-
     def names(self) -> dict[UUID, str]:
         """The names of the topics that its members read, by id."""
         return {topic.topic_id: name for name, topic in self._known.items()}
@@ -268,10 +257,6 @@ class ConsumerGroup(SubscribedGroup):
 
     def saved_whole(self) -> SavedGroup:
         return SavedGroup(len(self.members), self.expressions.resolved, self.assignment_epoch)
-
-    def _taken(self, partitions: Assignment) -> Assignment:
-        """The free ones of these partitions, which are taken from now on."""
-        return self._owned.take(without_nothing(partitions))
 
     # -- leaving --------------------------------------------------------------------------------
 
@@ -297,17 +282,6 @@ class ConsumerGroup(SubscribedGroup):
             self._left_at = self.epoch
         self.expressions.replace(member.regex, None)
         super().remove(now, member)
-
-    def _release_all(self, member: Member) -> None:
-        self._owned.release(member.assigned)
-        self._owned.release(member.revoking)
-        member.since = {}
-        member.assigned = member.revoking = NOTHING
-        member.lacks, member.revoke_by = False, inf
-
-    def _give_up(self, member: Member, partitions: Assignment) -> None:
-        self._owned.release(partitions)
-        member.lose(partitions)
 
     # -- towards the target ---------------------------------------------------------------------
 
@@ -365,12 +339,14 @@ class ConsumerGroup(SubscribedGroup):
     ) -> None:
         move, member.ahead = member.ahead, None
         if self.is_reconciled(member):
+            self._reserved(member)
             if has_resubscribed:
                 self._unsubscribe(now, member, owned)
             return
         position = self._position(member)
         if move is None or move.owned is not owned or not move.position.is_still(position):
             move = move_of(position, owned)
+        reserved = self._reserved(member, move)
         if move.waits:
             if has_resubscribed:
                 self._unsubscribe(now, member, owned)
@@ -384,7 +360,7 @@ class ConsumerGroup(SubscribedGroup):
             self._wait_for_revocation(now, member)
             return
         self._owned.release(move.given_up)
-        fresh = self._owned.take(move.missing)
+        fresh = self._owned.take(move.missing) if reserved is None else reserved
         member.lacks = size(fresh) < size(move.missing)
         member.advance(self.assignment_epoch)
         # When it has all of its target that is the same object, so that both are kept as one.

@@ -19,6 +19,18 @@ from dafka.broker.groups.since import Since, lost, taken
 from dafka.broker.interface.groups import Error, JoinRequest
 
 
+class Reserved:
+    """The partitions of very many topics that were ``taken`` for a move before the heartbeat in which it is
+    made; ``is_whole``: as far as they are free, all that it needs."""
+
+    __slots__ = ("is_whole", "move", "taken")
+
+    def __init__(self, move: Move) -> None:
+        self.move = move
+        self.taken: dict[UUID, frozenset[int]] = {}
+        self.is_whole = False
+
+
 class Member(ModernMember):
     """A member. ``names`` and ``regex`` are what it subscribes to; ``topics``, what these come to.
 
@@ -40,6 +52,7 @@ class Member(ModernMember):
         self.lacks = False  # whether some of its target is another one's still
         self.revoke_by = inf  # it is removed if it still has what it is to give up
         self.ahead: Move | None = None  # that of the next heartbeat, if everything is as it was
+        self.reserved: Reserved | None = None  # for that
         self.classic: JoinRequest | None = None  # what it joined with, if it speaks the classic protocol
         self.answer_by = inf  # until when a classic member has to join or to sync
 

@@ -19,6 +19,13 @@ def restoring(
 ) -> Iterator[None]:
     """Take over what was kept of a group, in steps; the caller may pause after each of them."""
     group.expressions.restore(whole.resolved)
+    prepared = []
+    for topics in set(whole.resolved.values()):
+        pieces = group.preparing(topics)
+        if next(pieces, False):
+            for _ in pieces:
+                yield
+            prepared.append(topics)
     for saved in members:
         member = Member.restored(saved)
         with suppress(InvalidRequestError):  # too many topics: it goes on with what it has
@@ -32,6 +39,8 @@ def restoring(
         group.touch(now, member, session if member.classic is None else member.classic.session_timeout)
         group.wake_at = min(group.wake_at, member.deadline)
         yield
+    for topics in prepared:
+        group.prepared(topics)
     # Everything is somebody's, and nobody is to read what is not to be read any more.
     partitions, owned = group.partitions(), Owned()
     targets = [group.target_of(member) for member in group.members.values()]

@@ -71,13 +71,24 @@ class SubscribedGroup(PartitionGroup[Member]):
 
     def resolving(self, found: Mapping[str, frozenset[str]]) -> Iterator[None]:
         """The same, member after member: the caller may pause, and the group may change meanwhile."""
-        changed = self.expressions.end(found)
-        for member in list(self.members.values()):
-            if member.regex in found and self.members.get(member.member_id) is member:
-                with suppress(InvalidRequestError):  # too many for the group: it goes on with what it has
-                    self.subscribe(member, self._topics_of(member.names, member.regex))
-                self.mark(member)  # for the group's sake: resolved expressions are kept
-                yield
+        prepared: list[frozenset[str]] = []
+        try:
+            for topics in set(found.values()):
+                pieces = self.preparing(topics)
+                if next(pieces, False):
+                    for _ in pieces:
+                        yield
+                    prepared.append(topics)
+            changed = self.expressions.end(found)
+            for member in list(self.members.values()):
+                if member.regex in found and self.members.get(member.member_id) is member:
+                    with suppress(InvalidRequestError):  # too many for the group: it goes on with what it has
+                        self.subscribe(member, self._topics_of(member.names, member.regex))
+                    self.mark(member)  # for the group's sake: resolved expressions are kept
+                    yield
+        finally:
+            for topics in prepared:
+                self.prepared(topics)
         if self.members and (self.topics_changed() or changed or self._has_lost):
             self.raise_epoch()
 

@@ -28,10 +28,9 @@ caller says it is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
 from typing import Any, ClassVar, Generic, TypeVar
-from weakref import WeakValueDictionary
 
 from kafka.errors import (
     FencedMemberEpochError,
@@ -41,8 +40,10 @@ from kafka.errors import (
     UnknownMemberIdError,
 )
 
+from dafka.broker import limits
 from dafka.broker.groups.kept_rows import Saved
 from dafka.broker.groups.modern.due import Due
+from dafka.broker.groups.modern.subscriptions import Subscriptions
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.groups.times import Kept
 from dafka.broker.interface.groups import Error, GroupType, TopicPartition
@@ -110,9 +111,7 @@ class ModernGroup(Due, ABC, Generic[M, S]):
         self.members: dict[str, M] = {}
         self.target: dict[str, S] = {}  # of each member, by member id
         self._topics = topics
-        self._readers: dict[str, int] = {}  # members by the name of a topic that they subscribe to
-        # Subscriptions of members: equal ones are one object, so that they are compared quickly.
-        self._sets: WeakValueDictionary[int, frozenset[str]] = WeakValueDictionary()
+        self._subscribed = Subscriptions()
         self._known: dict[str, KnownTopic] = {}  # those of the topics that exist
         self._version = -1  # of the topics, when they were looked up
         self._subscriptions = 0  # of all members
@@ -160,7 +159,7 @@ class ModernGroup(Due, ABC, Generic[M, S]):
 
     def subscribed(self) -> frozenset[str] | None:
         """The topics that its members subscribe to."""
-        return frozenset(self._readers)
+        return frozenset(self._subscribed.names)
 
     def expires_unread(self) -> bool:
         """Whether offsets in other topics may expire while it has members."""
@@ -293,7 +292,7 @@ class ModernGroup(Due, ABC, Generic[M, S]):
     def touch(self, now: float, member: M, session: float) -> None:
         """Something has come from the member: it lives for a session timeout longer."""
         member.expires = now + session
-        self.wake_at = min(self.wake_at, member.expires)
+        self.wake_at = min(self.wake_at, now if self._has_more else member.expires)
         self._wake_for_target(now)
         self.mark(member)
 
@@ -311,6 +310,8 @@ class ModernGroup(Due, ABC, Generic[M, S]):
         self.raise_epoch()
         if not self.members:
             self._emptied(now)
+        if self._has_more:
+            self.wake_at = min(self.wake_at, now)
         self._wake_for_target(now)
 
     def remove_all(self, now: float, members: Iterable[M]) -> None:
@@ -337,6 +338,9 @@ class ModernGroup(Due, ABC, Generic[M, S]):
                 break
             left -= 1 + len(member.topics)
             self.remove(now, member)
+        self._end_some()
+        if self._has_more:
+            soonest = now
         self._gone = not self.members and self._forget_at <= now
         self.wake_at = min(soonest, inf if self._gone else self._forget_at)
         self._wake_for_target(now)
@@ -361,32 +365,46 @@ class ModernGroup(Due, ABC, Generic[M, S]):
                 f"all members of a group together subscribe to {GROUP_SUBSCRIPTIONS} topics at most, "
                 "counted for each member"
             )
-        new = wanted - had
+        new = self._subscribed.new(wanted)
         longest = max(map(len, new), default=0)
         if longest > LONGEST_NAME:
             raise InvalidRequestError(f"no topic has a name of {longest} characters")
-        same = self._sets.get(hash(wanted))
-        if same is not None and same == wanted:
-            wanted = same
-        else:
-            self._sets[hash(wanted)] = wanted
-        self._subscriptions = total
-        member.topics = wanted
-        if not self._readers:
+        if not self._subscribed.names:
             self._version = self._topics.version  # all that is known is what is looked up now
-        fresh = new.difference(self._readers)
-        self._readers.update(dict.fromkeys(fresh, 1))
-        self._look_up(fresh)
-        for name in new - fresh:
-            self._readers[name] += 1
-        for name in had - wanted:
-            count = self._readers[name] - 1
-            if count:
-                self._readers[name] = count
-            else:
-                del self._readers[name]
-                self._known.pop(name, None)
+        self._subscriptions = total
+        member.topics = self._subscribed.begin(wanted, new)
+        self._look_up(new)
+        self._forget(self._subscribed.end(had))
         return True
+
+    def preparing(self, topics: frozenset[str]) -> Iterator[bool]:
+        """Before members subscribe to very many topics: have these looked up some at a time. The caller may
+        pause, and calls :meth:`prepared` when members have subscribed, unless this gives nothing."""
+        if len(topics) > limits.TOPICS_AT_ONCE and self._subscribed.new(topics):
+            if not self._subscribed.names:
+                self._version = self._topics.version
+            yield from self._subscribed.prepare(topics, self._look_up)
+
+    def prepared(self, topics: frozenset[str]) -> None:
+        """The end of what :meth:`preparing` has begun."""
+        self._forget(self._subscribed.end(topics))
+
+    def _forget(self, gone: Collection[str]) -> None:
+        """Nobody subscribes to these topics any more."""
+        if not self._subscribed.names:
+            self._known = {}
+            return
+        for name in gone:
+            self._known.pop(name, None)
+
+    @property
+    def _has_more(self) -> bool:
+        """Whether something has ended of which a tick does some at a time."""
+        return self._subscribed.is_ending
+
+    def _end_some(self) -> None:
+        """Do some of that."""
+        self._forget(self._subscribed.end_some())
 
     def _look_up(self, names: Collection[str]) -> None:
         found = self._topics.find_all(names)
@@ -403,13 +421,14 @@ class ModernGroup(Due, ABC, Generic[M, S]):
             return False
         changed = self._topics.changed_since(self._version)
         self._version, before = version, self._known
-        if changed is not None and len(changed) < len(self._readers):
+        names = self._subscribed.names
+        if changed is not None and len(changed) < len(names):
             self._known = dict(before)
-            wanted: Collection[str] = [name for name in changed if name in self._readers]
+            wanted: Collection[str] = [name for name in changed if name in names]
         else:
-            self._known, wanted = {}, self._readers
-            if len(self._readers) > FEW_NAMES:  # perhaps most of them are not topics
-                wanted = [name for name in self._topics.names() if name in self._readers]
+            self._known, wanted = {}, names
+            if len(names) > FEW_NAMES:  # perhaps most of them are not topics
+                wanted = [name for name in self._topics.names() if name in names]
         self._look_up(wanted)
         return before != self._known
 

@@ -13,6 +13,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -29,6 +30,7 @@ from broker.groups.modern.known_topics import FakeTopics  # noqa: E402
 from broker.groups.modern.world import INTERVAL, MOST, REBALANCE, SESSION, BrokenError  # noqa: E402
 from broker.groups.restarts import HOST, Disk  # noqa: E402
 
+from dafka.broker import limits  # noqa: E402
 from dafka.broker.groups.consumer import group as group_module  # noqa: E402
 from dafka.broker.groups.consumer.group import ConsumerGroup  # noqa: E402
 from dafka.broker.groups.consumer.kept import FORMAT  # noqa: E402
@@ -167,9 +169,10 @@ class World(world.World[Client]):
             with patch.object(group_module, "MOVED_AT_ONCE", 0):
                 self.group.look_ahead(request, lambda function, *arguments: function(*arguments))
             self.under_way.append(request.member_id)  # no member has two of them
-            other = None if self.is_ending else self.some()
-            if other is not None and other.name not in self.under_way and self.random.random() < 0.4:
-                self.send(other)
+            for _ in chain(self.group.reserving(request.member_id), (None,)):
+                other = None if self.is_ending else self.some()
+                if other is not None and other.name not in self.under_way and self.random.random() < 0.4:
+                    self.send(other)
             self.under_way.pop()
         answer = self.group.heartbeat(self.now, request, SESSION, MOST)
         if request.member_epoch >= 0 and (search := Search.begun(self.now, self.group, self.topics)):
@@ -335,7 +338,13 @@ class World(world.World[Client]):
 
 
 def play(seed: int) -> None:
-    World(seed).run(250)
+    """With every other seed topics begin and end to be subscribed to, and partitions to be owned, one at a
+    time, as where there are very many."""
+    if seed % 2:
+        World(seed).run(250)
+        return
+    with patch.object(limits, "TOPICS_AT_ONCE", 1):
+        World(seed).run(250)
 
 
 if __name__ == "__main__":
