@@ -149,7 +149,9 @@ def _answer(
         response = _guarded()(api, broker, request, context)
     flexible = api.request.flexible_version_q(header.version) and header.key != API_VERSIONS
     if is_wide(response):
-        return REQUESTS.run(_encoded, header, response, flexible)
+        held = [response]
+        del response  # its hundred thousand objects are freed in the thread, and not in a turn of the hub
+        return REQUESTS.run(_encoded_last, header, held, flexible)
     return _encoded(header, response, flexible)
 
 
@@ -168,6 +170,11 @@ def _read(frame: Frame, api: Api) -> Any:
 
 def _encoded(header: Header, response: Any, flexible: bool) -> Buffers:
     return framed(header.correlation, flexible, [encoded(response, header.version)])
+
+
+def _encoded_last(header: Header, held: list[Any], flexible: bool) -> Buffers:
+    """The same of the one response in ``held``, which ends with that."""
+    return _encoded(header, held.pop(), flexible)
 
 
 def _by_hand(read: Callable[[memoryview, int, int, Items], T], frame: Frame, flexible: bool) -> T:

@@ -164,36 +164,49 @@ def subscribe_to_everything(scene: Scene) -> Callable[[], None]:
     for some in in_pieces(names, CHANGES_PER_REQUEST):
         get_hub().run(core.create_topics, dict.fromkeys(some, TopicSpec(1)))
 
-    def beat(member: str, epoch: int) -> Any:
+    owned: dict[str, list[Any]] = {}
+
+    def beat(wire: WireClient, member: str, epoch: int) -> int:
+        """The member says what it has, and gives up what it is not to have; its epoch."""
         joins = epoch == 0
-        return ConsumerGroupHeartbeatRequest(
+        request = ConsumerGroupHeartbeatRequest(
             group_id=f"any-{number}",
             member_id=member,
             member_epoch=epoch,
             instance_id=None,
             rack_id=None,
-            rebalance_timeout_ms=60_000 if joins else -1,
+            rebalance_timeout_ms=int(1000 * SLOW) if joins else -1,
             subscribed_topic_names=None,
             subscribed_topic_regex=f"any-{number}-.*" if joins else None,
             server_assignor=None,
-            topic_partitions=[] if joins else None,
+            topic_partitions=[
+                ConsumerGroupHeartbeatRequest.TopicPartitions(
+                    topic_id=one.topic_id, partitions=one.partitions
+                )
+                for one in owned.setdefault(member, [])
+            ],
         )
+        answer = wire.ask(request, 1)
+        assert not answer.error_code, answer
+        if answer.assignment is not None:
+            owned[member] = answer.assignment.topic_partitions
+        return int(answer.member_epoch)
 
     def read() -> None:
         with WireClient(scene.broker) as wire:
             wire.socket.settimeout(SLOW)
-            answers = {member: wire.ask(beat(member, 0), 1) for member in ("one", "two")}
+            epochs = {"one": beat(wire, "one", 0)}
             deadline = time.monotonic() + SLOW
-            waiting = set(answers)
-            while waiting:
+            while (
+                len(epochs) < 2 or not all(owned.values()) or sum(map(len, owned.values())) < scene.partitions
+            ):
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
-                for member in list(waiting):
-                    answer = answers[member] = wire.ask(beat(member, answers[member].member_epoch), 1)
-                    assert not answer.error_code, answer
-                    if answer.assignment is not None and answer.assignment.topic_partitions:
-                        waiting.discard(member)
-            for member in answers:
-                assert not wire.ask(beat(member, -1), 1).error_code
+                if owned["one"] and "two" not in epochs:
+                    epochs["two"] = beat(wire, "two", 0)
+                epochs = {member: beat(wire, member, epoch) for member, epoch in epochs.items()}
+            for member in epochs:
+                owned.pop(member)
+                assert beat(wire, member, -1) == -1
 
     return read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 from broker.server.client import WireClient, frame, header
@@ -10,8 +11,8 @@ from kafka.errors import UnsupportedVersionError
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
 
-from dafka.broker.server import table
-from dafka.hub.hub import get_hub
+from dafka.broker.server import requests, table
+from dafka.hub.hub import get_hub, is_hub_here
 
 
 def test_an_unsupported_version_ends_the_connection(wire: WireClient):
@@ -44,3 +45,22 @@ def test_answers_of_an_api_are_imported_beside_the_hub(wire: WireClient, monkeyp
 def test_octets_after_the_body_are_ignored(wire: WireClient):
     wire.socket.sendall(frame(header(3, 1) + b"\0\0\0\0???"))
     assert wire.receive(MetadataRequest(), 1, 7).topics == []
+
+
+def test_a_wide_response_is_freed_in_the_thread_that_encodes_it(
+    wire: WireClient, monkeypatch: pytest.MonkeyPatch
+):
+    """Its objects may be very many, and to free them in the hub would be a long turn."""
+    freed: list[bool] = []
+
+    class Freed(str):
+        def __del__(self) -> None:
+            freed.append(is_hub_here())
+
+    def is_wide(response: Any) -> bool:
+        response.cluster_id = Freed("x")
+        return True
+
+    monkeypatch.setattr(requests, "is_wide", is_wide)
+    wire.ask(MetadataRequest(topics=[], allow_auto_topic_creation=False), 9)
+    assert freed == [False]

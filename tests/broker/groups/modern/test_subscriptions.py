@@ -82,7 +82,7 @@ def test_a_large_subscription_is_prepared_in_pieces_and_stays_until_it_ends(subs
     assert subscriptions.names == {"a": 1, "b": 1}
 
 
-def test_what_was_prepared_in_vain_goes_again(subscriptions):
+def test_a_preparation_in_vain_is_undone(subscriptions):
     pieces = subscriptions.prepare(LARGE, lambda some: None)
     next(pieces), next(pieces)
     begin(subscriptions, AB)
