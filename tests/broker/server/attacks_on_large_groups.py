@@ -11,6 +11,7 @@ import gevent
 from broker.server.attack_scene import SLOW, Attack, Scene, sending
 from broker.server.client import WireClient, encoded
 from broker.server.samples import streams_heartbeat
+from kafka.errors import UnknownMemberIdError
 
 from dafka.broker.codec.messages.consumer_group import (
     ConsumerGroupDescribeRequest,
@@ -41,18 +42,24 @@ class Told(NamedTuple):
 NEW = Told(0, {})
 
 
+def _check(answer: Any) -> None:
+    if answer.error is UnknownMemberIdError:
+        raise UnknownMemberIdError
+    assert not answer.error, answer
+
+
 def _consumer_beat(core: Any, group: str, topic: str, member: str, told: Told) -> Told:
     joining: Any = {"rebalance_timeout": 300.0, "topics": [topic]} if not told.epoch else {}
     request = ConsumerHeartbeat(member, told.epoch, owned=told.owned, client_host=HOST, **joining)
     answer = core.consumer_group_heartbeat(group, request)
-    assert not answer.error, answer
+    _check(answer)
     return Told(answer.member_epoch, told.owned if answer.assignment is None else answer.assignment)
 
 
 def _share_beat(core: Any, group: str, topic: str, member: str, told: Told) -> Told:
     topics = None if told.epoch else (topic,)
     answer = core.share_heartbeat(ShareHeartbeat(group, member, told.epoch, topics, client_host=HOST))
-    assert not answer.error, answer
+    _check(answer)
     return Told(answer.member_epoch, told.owned)
 
 
@@ -63,7 +70,7 @@ def _streams_beat(core: Any, group: str, topic: str, member: str, told: Told) ->
     tasks = {"active": told.owned, "standby": {}, "warmup": {}, "process_id": member}
     request = StreamsHeartbeat(member, told.epoch, client_host=HOST, **tasks, **joining)
     answer = core.streams_group_heartbeat(group, request)
-    assert not answer.error, answer
+    _check(answer)
     return Told(answer.member_epoch, told.owned if answer.tasks is None else answer.tasks.active)
 
 
@@ -106,7 +113,10 @@ class LargeGroup:
     def _say(self, member: str) -> None:
         Pace().pause()  # as many in a turn as there is time for
         told = self._members[member]
-        self._members[member] = self._beat(self._core, self.name, self._topic, member, told)
+        try:
+            self._members[member] = self._beat(self._core, self.name, self._topic, member, told)
+        except UnknownMemberIdError:  # the session ended while others joined: it joins again
+            self._members[member] = NEW
 
     def described(self) -> bytes:
         """A request to describe it."""

@@ -378,8 +378,8 @@ class ModernGroup(Due, ABC, Generic[M, S]):
         return True
 
     def preparing(self, topics: frozenset[str]) -> Iterator[bool]:
-        """Before members subscribe to very many topics: have these looked up some at a time. The caller may
-        pause, and calls :meth:`prepared` when members have subscribed, unless this gives nothing."""
+        """Look very many topics up, some at a time, before members subscribe to them. The caller may pause,
+        and calls :meth:`prepared` when they have, unless this gives nothing."""
         if len(topics) > limits.TOPICS_AT_ONCE and self._subscribed.new(topics):
             if not self._subscribed.names:
                 self._version = self._topics.version
@@ -392,18 +392,15 @@ class ModernGroup(Due, ABC, Generic[M, S]):
     def _forget(self, gone: Collection[str]) -> None:
         """Nobody subscribes to these topics any more."""
         if not self._subscribed.names:
-            self._known = {}
-            return
+            self._known, gone = {}, ()
         for name in gone:
             self._known.pop(name, None)
 
     @property
-    def _has_more(self) -> bool:
-        """Whether something has ended of which a tick does some at a time."""
+    def _has_more(self) -> bool:  # of what has ended, for _end_some()
         return self._subscribed.is_ending
 
     def _end_some(self) -> None:
-        """Do some of that."""
         self._forget(self._subscribed.end_some())
 
     def _look_up(self, names: Collection[str]) -> None:
