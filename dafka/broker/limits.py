@@ -66,6 +66,9 @@ KEPT_ITEMS_AT_ONCE = 1000
 KEPT_MEMBERS_IN_A_ROUND = 1000
 """Rows of members in one commit."""
 
+LEAVING_AT_ONCE = 1_000
+"""Members that a LeaveGroup names and that are removed before others have their turn."""
+
 MOVED_AT_ONCE = 1_000
 """Topics that are looked at in a heartbeat by which a member of a consumer group gets or gives up partitions;
 for more of them that is computed beside the hub."""

@@ -33,6 +33,7 @@ from kafka.errors import (
     UnsupportedVersionError,
 )
 
+from dafka.broker import limits
 from dafka.broker.groups.consumer import classic
 from dafka.broker.groups.consumer.group import ConsumerGroup
 from dafka.broker.groups.consumer.migration import Policy, downgraded
@@ -212,6 +213,13 @@ class Coordinator(GroupInterface):
             self._groups.changed(group, found)
 
     def leave_group(self, group: str, members: Sequence[LeavingMember]) -> list[Error | None]:
+        answers = self._leave(group, members[: limits.LEAVING_AT_ONCE])
+        while len(answers) < len(members):
+            Pace().pause()
+            answers += self._leave(group, members[len(answers) :][: limits.LEAVING_AT_ONCE])
+        return answers
+
+    def _leave(self, group: str, members: Sequence[LeavingMember]) -> list[Error | None]:
         newer = self._newer(group)
         if newer is not None:
             left = classic.leave(self._groups.clock(), newer, members)

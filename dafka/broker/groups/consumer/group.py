@@ -136,7 +136,7 @@ class ConsumerGroup(OwningGroup):
             return known, True
         # It has been told to join again, or did not get the answer, and has no partition any more.
         self._release_all(known)
-        known.epoch = known.previous_epoch = JOIN_EPOCH
+        known.join_again()
         return known, False
 
     def _take_over(self, old: Member, request: ConsumerHeartbeat) -> Member:

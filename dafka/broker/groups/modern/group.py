@@ -69,6 +69,7 @@ class ModernMember(ABC):
         self.client_host = ""
         self.epoch = JOIN_EPOCH
         self.previous_epoch = JOIN_EPOCH
+        self._earlier: tuple[int, int] | None = None  # both, before it joined again and had a new one
         self.topics: frozenset[str] = frozenset()
         self.expires = inf
 
@@ -85,7 +86,14 @@ class ModernMember(ABC):
     def advance(self, epoch: int) -> None:
         """Give it a new epoch."""
         if epoch != self.epoch:
-            self.previous_epoch, self.epoch = self.epoch, epoch
+            last, before = self._earlier or (self.epoch, JOIN_EPOCH)
+            self.previous_epoch = before if last == epoch else last
+            self.epoch, self._earlier = epoch, None
+
+    def join_again(self) -> None:
+        """It has been told to, or did not get the answer to its join: its epoch is to come."""
+        self._earlier = self.epoch, self.previous_epoch
+        self.epoch = self.previous_epoch = JOIN_EPOCH
 
     @abstractmethod
     def saved(self, target: Any) -> Saved:

@@ -166,7 +166,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
             self.add(known)
         else:  # it has been told to join again, or did not get the answer, and has no task any more
             self._release_all(known)
-            known.epoch = known.previous_epoch = JOIN_EPOCH
+            known.join_again()
         return known, is_new
 
     def _use(self, topology: Topology) -> None:

@@ -95,6 +95,18 @@ def test_a_member_that_joins_again_has_no_partition_until_it_is_given_some(table
     assert table.group.epoch == 2  # nobody else is concerned
 
 
+def test_a_member_that_joins_again_may_still_send_the_epoch_it_had_before(table):
+    table.join("x")
+    table.join("y")
+    assert table.join("x").epoch == 2  # and before 1
+    again = table.send("x", 1, owned={})
+    assert again.epoch == 2
+    assert table.join("x").epoch == 2
+    assert table.send("x", 1, owned={}).epoch == 2  # ... also when nothing has changed since
+    with pytest.raises(FencedMemberEpochError):
+        table.send("y", 1, owned={})
+
+
 def test_a_full_heartbeat_is_told_everything(table):
     table.join("x")
     full = {"topics": ["t"], "rebalance_timeout": 5.0, "owned": table.owned(*range(6))}

@@ -20,6 +20,7 @@ from dafka.broker import limits
 from dafka.broker.groups.consumer import group as group_module
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.errors import BrokerStoppedError
+from dafka.broker.interface.groups import LeavingMember
 from dafka.broker.interface.topics import TopicSpec
 
 NAMES = [f"t{number}" for number in range(40)]
@@ -124,6 +125,36 @@ def test_topics_of_an_expression_are_read_whatever_happens_while_they_are_looked
         members.settle("y")
     else:
         members.settle(*members.epochs)
+
+
+LEAVE_HAPPENINGS = ["one of them leaves", "another joins", "a topic is deleted"]
+
+
+@pytest.mark.parametrize("which", LEAVE_HAPPENINGS)
+def test_members_are_removed_whatever_happens_while_the_others_of_them_are(many, monkeypatch, which):
+    monkeypatch.setattr(limits, "LEAVING_AT_ONCE", 2)
+    members, names = Members(many), ["a", "b", "c", "d", "e"]
+    for name in names:
+        assert members.call(name, **{**JOIN, "topics": NAMES}).error is None
+    happen = {
+        "one of them leaves": lambda: members.client.core.consumer_group_heartbeat(
+            "g", ConsumerHeartbeat("d", -1)
+        ),
+        "another joins": lambda: members.beat("y", **{**JOIN, "topics": NAMES}),
+        "a topic is deleted": lambda: members.client.core.delete_topics([NAMES[3]]),
+    }[which]
+    with monkeypatch.context() as patched:
+        happened = at_pause(patched, "leave_group", happen)
+        left = many.call("leave_group", "g", [LeavingMember(name) for name in names])
+        assert happened() == 1
+    gone = UnknownMemberIdError if which == "one of them leaves" else None
+    assert left == [None, None, None, gone, None]
+    members.epochs = {name: epoch for name, epoch in members.epochs.items() if name == "y"}
+    members.owned = {name: owned for name, owned in members.owned.items() if name == "y"}
+    if "y" not in members.epochs:
+        members.call("y", **{**JOIN, "topics": NAMES})
+    members.settle("y")
+    assert set(many.core._consumer_groups._groups.get("g").members) == {"y"}
 
 
 @pytest.mark.parametrize("function", ["_heartbeat", "_resolve"])

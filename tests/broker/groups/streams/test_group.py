@@ -164,6 +164,15 @@ def test_a_member_of_another_epoch_is_fenced_and_an_unknown_one_refused():
         table.send("n", 1)
 
 
+def test_a_member_that_joins_again_may_still_send_the_epoch_it_had_before():
+    table = Table()
+    first = table.join("m").epoch
+    table.join("n")
+    again = table.join("m").epoch
+    assert again > first
+    assert table.send("m", first, **table.owns()).epoch == again
+
+
 def test_the_topology_is_the_first_members():
     table = Table()
     table.join("m", topology=COUNT._replace(epoch=2))
