@@ -15,7 +15,7 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from dafka.broker.groups.modern.group import JOIN_EPOCH
+from dafka.broker.groups.modern.member import JOIN_EPOCH
 from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.groups.registry import Groups
 from dafka.broker.interface.broker import Error, TopicPartition

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kafka.errors import BrokerResponseError, InvalidGroupIdError, InvalidRequestError
 
-from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH
+from dafka.broker.groups.modern.member import JOIN_EPOCH, LEAVE_EPOCH
 from dafka.broker.interface.share import Acknowledged, AcknowledgeType, ShareHeartbeat, ShareRequest
 from dafka.broker.limits import MEMBER_TOPICS
 from dafka.broker.share.limits import ACKNOWLEDGED_AT_ONCE, MEMBER_ID_LENGTH

@@ -14,7 +14,7 @@ from contextlib import suppress
 from kafka.errors import GroupIdNotFoundError, InvalidRequestError
 
 from dafka.broker.groups.modern.assignment import NOTHING, Assignment
-from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH, ModernMember
+from dafka.broker.groups.modern.member import JOIN_EPOCH, LEAVE_EPOCH, ModernMember
 from dafka.broker.groups.modern.partitions import PartitionGroup
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.interface.groups import IN_PROCESS, Error, GroupType, TopicPartition

@@ -19,7 +19,7 @@ from dafka.broker.groups.consumer.migration import Policy, dismiss, upgraded
 from dafka.broker.groups.consumer.requests import check_heartbeat
 from dafka.broker.groups.consumer.restoring import restoring
 from dafka.broker.groups.group import Group
-from dafka.broker.groups.modern.group import JOIN_EPOCH
+from dafka.broker.groups.modern.member import JOIN_EPOCH
 from dafka.broker.groups.modern.targets import ASIDE, Targets
 from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.groups.patterns import matching

@@ -47,7 +47,7 @@ from dafka.broker.groups.modern.assignment import (
     both,
     size,
 )
-from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
+from dafka.broker.groups.modern.member import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.groups.since import epoch_of, taken
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerMember, Partitions

@@ -14,7 +14,7 @@ from kafka.errors import IllegalGenerationError
 from dafka.broker.groups.consumer.kept import SavedMember
 from dafka.broker.groups.consumer.moves import Move
 from dafka.broker.groups.modern.assignment import NOTHING, Assignment
-from dafka.broker.groups.modern.group import ModernMember
+from dafka.broker.groups.modern.member import ModernMember
 from dafka.broker.groups.since import Since, lost, taken
 from dafka.broker.interface.groups import Error, JoinRequest
 

@@ -7,7 +7,7 @@ from kafka.errors import InvalidRequestError, UnsupportedAssignorError
 from dafka.broker.groups.consumer.range_assignor import assign_range
 from dafka.broker.groups.consumer.uniform_assignor import assign_uniform
 from dafka.broker.groups.modern.assignment import Assignor
-from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
+from dafka.broker.groups.modern.member import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.limits import MEMBER_TEXT, MEMBER_TOPICS
 

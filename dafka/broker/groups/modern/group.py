@@ -30,7 +30,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from kafka.errors import (
     FencedMemberEpochError,
@@ -43,6 +43,7 @@ from kafka.errors import (
 from dafka.broker import limits
 from dafka.broker.groups.kept_rows import Saved
 from dafka.broker.groups.modern.due import Due
+from dafka.broker.groups.modern.member import JOIN_EPOCH, ModernMember
 from dafka.broker.groups.modern.subscriptions import Subscriptions
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.groups.times import Kept
@@ -53,52 +54,6 @@ from dafka.broker.topics.topic import KnownTopic
 LONGEST_NAME = 249  # characters of a topic
 FEW_NAMES = 1000  # that are looked up one by one
 REMOVED_AT_ONCE = 1000  # members and their subscriptions, in one tick
-
-JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH = 0, -1, -2
-"""The member epochs that have a meaning of their own."""
-
-
-class ModernMember(ABC):
-    """A member. ``topics`` are the names that it subscribes to, whether they exist or not."""
-
-    def __init__(self, member_id: str) -> None:
-        self.member_id = member_id
-        self.instance_id: str | None = None
-        self.rack: str | None = None
-        self.client_id = ""
-        self.client_host = ""
-        self.epoch = JOIN_EPOCH
-        self.previous_epoch = JOIN_EPOCH
-        self._earlier: tuple[int, int] | None = None  # both, before it joined again and had a new one
-        self.topics: frozenset[str] = frozenset()
-        self.expires = inf
-
-    @property
-    def deadline(self) -> float:
-        """When it is to be removed, unless something comes from it before."""
-        return self.expires
-
-    @property
-    def stale(self) -> Error:
-        """The error of what comes with another epoch than its own."""
-        return StaleMemberEpochError
-
-    def advance(self, epoch: int) -> None:
-        """Give it a new epoch."""
-        if epoch != self.epoch:
-            last, before = self._earlier or (self.epoch, JOIN_EPOCH)
-            self.previous_epoch = before if last == epoch else last
-            self.epoch, self._earlier = epoch, None
-
-    def join_again(self) -> None:
-        """It has been told to, or did not get the answer to its join: its epoch is to come."""
-        self._earlier = self.epoch, self.previous_epoch
-        self.epoch = self.previous_epoch = JOIN_EPOCH
-
-    @abstractmethod
-    def saved(self, target: Any) -> Saved:
-        """The state of the member to keep over a restart; ``target`` is the group's for it, None without."""
-
 
 M = TypeVar("M", bound=ModernMember)
 S = TypeVar("S")  # the target of a member

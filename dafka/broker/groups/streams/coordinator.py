@@ -18,7 +18,7 @@ from kafka.errors import (
     TopicAlreadyExistsError,
 )
 
-from dafka.broker.groups.modern.group import JOIN_EPOCH
+from dafka.broker.groups.modern.member import JOIN_EPOCH
 from dafka.broker.groups.modern.targets import ASIDE, Targets
 from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.groups.registry import AnyGroup, Groups

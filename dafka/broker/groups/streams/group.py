@@ -26,7 +26,8 @@ from typing import NamedTuple
 
 from kafka.errors import BrokerResponseError, InvalidRequestError
 
-from dafka.broker.groups.modern.group import JOIN_EPOCH, ModernGroup
+from dafka.broker.groups.modern.group import ModernGroup
+from dafka.broker.groups.modern.member import JOIN_EPOCH
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.groups.since import epoch_of
 from dafka.broker.groups.streams.endpoints import partitions_at

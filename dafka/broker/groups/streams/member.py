@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 
-from dafka.broker.groups.modern.group import ModernMember
+from dafka.broker.groups.modern.member import ModernMember
 from dafka.broker.groups.since import Since, lost, taken
 from dafka.broker.groups.streams.kept_members import SavedMember
 from dafka.broker.groups.streams.tasks import NOTHING, Roles, minus

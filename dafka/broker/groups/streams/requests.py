@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka.errors import InvalidRequestError
 
-from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
+from dafka.broker.groups.modern.member import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from dafka.broker.groups.streams.tasks import Roles, frozen
 from dafka.broker.groups.streams.topology import check_names, check_parts
 from dafka.broker.interface.streams_groups import StreamsHeartbeat

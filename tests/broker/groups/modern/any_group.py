@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dafka.broker.groups.modern.group import ModernMember
+from dafka.broker.groups.modern.member import ModernMember
 from dafka.broker.groups.modern.partitions import PartitionGroup
 from dafka.broker.interface.groups import GroupType
 
