@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 import gevent.event
@@ -61,7 +62,6 @@ from dafka.broker.interface.groups import (
     Synced,
     TopicPartition,
 )
-from dafka.broker.limits import COMMIT_OFFSETS, MIGRATED_AT_ONCE
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace, in_pieces
 
@@ -213,24 +213,16 @@ class Coordinator(GroupInterface):
             self._groups.changed(group, found)
 
     def leave_group(self, group: str, members: Sequence[LeavingMember]) -> list[Error | None]:
-        answers = self._leave(group, members[: limits.LEAVING_AT_ONCE])
-        while len(answers) < len(members):
-            Pace().pause()
-            answers += self._leave(group, members[len(answers) :][: limits.LEAVING_AT_ONCE])
-        return answers
+        pieces = list(in_pieces(members, limits.LEAVING_AT_ONCE)) or [[]]
+        return list(chain.from_iterable(self._leave(group, some) for some in Pace().over(pieces, every=1)))
 
     def _leave(self, group: str, members: Sequence[LeavingMember]) -> list[Error | None]:
-        newer = self._newer(group)
-        if newer is not None:
-            left = classic.leave(self._groups.clock(), newer, members)
-            self._groups.changed(group, newer)
-            return left
-        found = self._classic(group)
-        if found is None:
+        one, now = self._newer(group) or self._classic(group), self._groups.clock()
+        if one is None:
             return [_unknown(group) for _ in members]
-        answers = found.leave(self._groups.clock(), members)
-        self._groups.changed(group, found)
-        return answers
+        left = classic.leave(now, one, members) if isinstance(one, ConsumerGroup) else one.leave(now, members)
+        self._groups.changed(group, one)
+        return left
 
     def _pause(self, seconds: float) -> None:
         """Wait, until :meth:`close` at most."""
@@ -250,7 +242,7 @@ class Coordinator(GroupInterface):
     def _downgraded(self, name: str, group: AnyGroup) -> Group | None:
         """The classic group that takes the place of one in which only classic members are left."""
         if isinstance(group, ConsumerGroup) and self._policy.may_downgrade(group, self._terms.size):
-            if len(group.members) <= MIGRATED_AT_ONCE:
+            if len(group.members) <= limits.MIGRATED_AT_ONCE:
                 return downgraded(self._groups.clock(), group, self._groups.deliver, self._terms)
             if name not in self._downgrading:
                 self._downgrading.add(name)
@@ -362,14 +354,14 @@ class Coordinator(GroupInterface):
         check = partial(
             self.check_commit, group, generation, member_id, instance_id, knows_epochs=knows_epochs
         )
-        if len(offsets) > COMMIT_OFFSETS:
+        if len(offsets) > limits.COMMIT_OFFSETS:
             check_offsets(offsets.values())  # before some are committed
-            errors = map(check, in_pieces(offsets, COMMIT_OFFSETS))
+            errors = map(check, in_pieces(offsets, limits.COMMIT_OFFSETS))
             error = next((one for one in errors if one is not None), None)
             if error is not None:  # one that is refused has all of them refused
                 return dict.fromkeys(offsets, error)
         answers: dict[TopicPartition, Error | None] = {}
-        for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
+        for some in in_pieces(offsets.items(), limits.COMMIT_OFFSETS):
             committed = dict(some)
             unknown = self._offsets.without_partition(committed)
             answers.update(dict.fromkeys(unknown, UnknownTopicOrPartitionError))
@@ -441,7 +433,7 @@ class Coordinator(GroupInterface):
             return dict.fromkeys(wanted, GroupIdNotFoundError)
         answers: dict[TopicPartition, Error | None] = {}
         pace = Pace()
-        for some in in_pieces(wanted, COMMIT_OFFSETS):
+        for some in in_pieces(wanted, limits.COMMIT_OFFSETS):
             pace.rest()
             # Members may have joined since the last round.
             found = self._groups.get(group)

@@ -20,7 +20,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 from timing import until
 
 from dafka import Broker
-from dafka.broker.groups import coordinator as coordinator_module
+from dafka.broker import limits
 from dafka.broker.groups.consumer import classic, migration
 from dafka.broker.groups.consumer.migration import Policy, dismiss, downgraded, upgraded
 from dafka.broker.groups.generation import State, at_once
@@ -201,7 +201,7 @@ def test_a_group_that_changes_while_it_is_downgraded_is_not(table, old, monkeypa
 
 
 def test_a_large_group_becomes_a_classic_one_in_several_turns(client, monkeypatch):
-    monkeypatch.setattr(coordinator_module, "MIGRATED_AT_ONCE", 0)
+    monkeypatch.setattr(limits, "MIGRATED_AT_ONCE", 0)
     client.create("t", 6)
     request = JoinRequest("", 10.0, 10.0, "consumer", PROTOCOLS)
     beat = ConsumerHeartbeat("x", 0, rebalance_timeout=5.0, owned={}, topics=["t"])
