@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
+from typing import Any
 
 from dafka.broker import limits
 from dafka.broker.groups.consumer.member import Member, Reserved
@@ -25,6 +26,7 @@ class OwningGroup(SubscribedGroup):
     def __init__(self, now: float, topics: Topics, epoch: int = 0, name: str = "") -> None:
         super().__init__(now, topics, epoch, name)
         self._owned = Owned()
+        self._let_go: list[list[Any]] = []  # what members had: very much is not freed at once
 
     def waits_for_others(self, member: Member) -> bool:
         """Whether what a member lacks is still somebody else's."""
@@ -42,6 +44,8 @@ class OwningGroup(SubscribedGroup):
         self._reserved(member)
         self._owned.release(member.assigned)
         self._owned.release(member.revoking)
+        if len(member.since) > limits.TOPICS_AT_ONCE:
+            self._let_go.append(list(member.since.values()))
         member.since = {}
         member.assigned = member.revoking = NOTHING
         member.lacks, member.revoke_by = False, inf
@@ -82,8 +86,12 @@ class OwningGroup(SubscribedGroup):
 
     @property
     def _has_more(self) -> bool:
-        return super()._has_more or self._owned.is_releasing
+        return super()._has_more or self._owned.is_releasing or bool(self._let_go)
 
     def _end_some(self) -> None:
         super()._end_some()
         self._owned.release_some()
+        if self._let_go:
+            del self._let_go[-1][-limits.TOPICS_AT_ONCE :]
+            if not self._let_go[-1]:
+                self._let_go.pop()

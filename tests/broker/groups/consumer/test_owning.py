@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -138,3 +139,22 @@ def test_partitions_of_a_member_that_has_gone_are_free_in_pieces(table):
     assert ticked(table) == 3
     answer = beat(table, ConsumerHeartbeat("y", table.group.members["y"].epoch))
     assert topics_of(table, answer) == set(NAMES)
+
+
+def test_what_is_known_of_the_partitions_of_a_member_that_has_gone_is_freed_in_pieces(table):
+    request = ConsumerHeartbeat("x", joined(table).epoch)
+    for _ in ahead(table, request):
+        pass
+    beat(table, request)
+    held = list(table.group.members["x"].since.values())
+
+    def kept() -> int:
+        return sum(sys.getrefcount(one) > len(("held", "one", "the argument")) for one in held)
+
+    assert kept() == len(NAMES)
+    table.send("x", -1)
+    left = [kept()]
+    while table.group.wake_at <= table.now:
+        table.group.tick(table.now)
+        left.append(kept())
+    assert left == [5, 3, 1, 0]
