@@ -141,7 +141,7 @@ def test_partitions_of_a_member_that_has_gone_are_free_in_pieces(table):
     assert topics_of(table, answer) == set(NAMES)
 
 
-def test_what_is_known_of_the_partitions_of_a_member_that_has_gone_is_freed_in_pieces(table):
+def test_epochs_of_the_partitions_of_a_member_that_has_gone_are_freed_in_pieces(table):
     request = ConsumerHeartbeat("x", joined(table).epoch)
     for _ in ahead(table, request):
         pass
