@@ -1,4 +1,4 @@
-"""Settings of clients that are no numbers: names, and lists of classes."""
+"""Settings of clients that are no numbers: names, lists of classes, versions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from kafka.protocol.broker_version_data import BrokerVersionData
 
 _NAMES = {
     "client_id": (str, type(None)),
@@ -31,3 +32,16 @@ def check_kinds(config: dict[str, Any]) -> None:
         for one in value:
             if not callable(one) and not isinstance(one, AbstractPartitionAssignor):
                 raise TypeError(f"{name} is a list of {what}, which {one!r:.100} is not")
+
+
+def version_of(api_version: Any) -> Any:
+    """The version of a broker that a consumer's ``api_version`` stands for; None for None.
+
+    Raises:
+        ValueError: it is no tuple of numbers.
+        UnrecognizedBrokerVersion: older than all that kafka-python knows.
+    """
+    try:
+        return None if api_version is None else BrokerVersionData(api_version).broker_version
+    except ValueError:
+        raise ValueError(f"api_version is a tuple of numbers, not {api_version!r:.100}") from None

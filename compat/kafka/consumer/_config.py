@@ -11,12 +11,11 @@ from kafka.consumer.group import KafkaConsumer
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from kafka.coordinator.heartbeat import Heartbeat
 from kafka.errors import KafkaConfigurationError
-from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.protocol.consumer import IsolationLevel
 from kafka.serializer import Deserializer, DeserializeWrapper
 
 from compat.kafka._counts import check_counts
-from compat.kafka._kinds import check_kinds
+from compat.kafka._kinds import check_kinds, version_of
 from compat.kafka._times import check_times
 
 OWN_CONFIG: dict[str, Any] = {"group_protocol": "classic", "group_remote_assignor": None}
@@ -47,12 +46,7 @@ def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, 
         )
     if config["group_remote_assignor"] is not None and config["group_protocol"] == "classic":
         raise KafkaConfigurationError("group_remote_assignor is for group_protocol='consumer'")
-    if config["api_version"] is not None:
-        try:
-            config["api_version"] = BrokerVersionData(config["api_version"]).broker_version
-        except ValueError:
-            asked = config["api_version"]
-            raise ValueError(f"api_version is a tuple of numbers, not {asked!r:.100}") from None
+    config["api_version"] = version_of(config["api_version"])
     check_kinds(config)
     for key in ("group_id", "group_instance_id", "client_rack", "group_remote_assignor"):
         if config[key] is not None:  # a UUID, a number: kafka-python writes what it is as text

@@ -7,10 +7,9 @@ from typing import Any
 
 from kafka.consumer.group import KafkaConsumer
 from kafka.errors import KafkaConfigurationError
-from kafka.protocol.broker_version_data import BrokerVersionData
 
 from compat.kafka._counts import check_counts
-from compat.kafka._kinds import check_kinds
+from compat.kafka._kinds import check_kinds, version_of
 from compat.kafka._times import check_times
 from dafka.broker.interface.share import ShareFetchLimits
 
@@ -59,12 +58,7 @@ def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, 
     ):
         if config[key] not in known:
             raise KafkaConfigurationError(f"{key} is {known[0]!r} or {known[1]!r}, not {config[key]!r}")
-    if config["api_version"] is not None:
-        try:
-            config["api_version"] = BrokerVersionData(config["api_version"]).broker_version
-        except ValueError:
-            asked = config["api_version"]
-            raise ValueError(f"api_version is a tuple of numbers, not {asked!r:.100}") from None
+    config["api_version"] = version_of(config["api_version"])
     check_kinds(config)
     check_times(config)
     check_counts(config)
