@@ -14,6 +14,7 @@ from kafka.errors import KafkaError
 from dafka import Broker
 from dafka.broker import connect
 from dafka.broker.connecting import EMBEDDED, Connection
+from dafka.broker.interface.errors import LoginRefusedError
 from dafka.broker.looking.silence import told_of_silence
 from dafka.log import LogError
 from dafka.migrating.errors import MigrationError
@@ -47,8 +48,10 @@ def opened(name: str, *, create: bool = False, config: str | None = None) -> Ite
             raise MigrationError(str(error)) from error
         try:
             with told_of_silence(name, CONNECT_SECONDS, lambda text: print(text, file=sys.stderr)):
-                connection = connect(name, CONNECT_SECONDS, **security.arguments)
+                connection = connect(name, CONNECT_SECONDS, retry_login=False, **security.arguments)
             cluster_id = connection.call("metadata", []).cluster_id
+        except LoginRefusedError as error:
+            raise MigrationError(str(error.args[0])) from error
         except (KafkaError, ValueError, OSError) as error:
             what = f"no broker answers within {CONNECT_SECONDS:g} s at {name}"
             raise MigrationError(what if config is None else f"{what}: {_words(error)}") from error

@@ -56,7 +56,7 @@ class Bridge:
         take: Whether the topics that other sites share come here.
         name: Of the groups ``dafka-bridge.NAME.*`` that hold the checkpoints; by default the site, or
             ``overlay``. Bridges on one broker need different ones.
-        timeout: Seconds to wait for the broker; None: for ever.
+        timeout: Seconds to wait for the broker; None: for ever. A refused login is not tried again.
         login: ``security_protocol``, ``tls`` and ``sasl``, as for :func:`dafka.broker.connect`.
 
     After a kill, records and messages behind the last checkpoint, about a second ago, are carried again;

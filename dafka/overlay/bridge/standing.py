@@ -21,14 +21,17 @@ log = bounded_logger(__name__)
 
 
 class Standing:
-    """Finds the broker as :func:`dafka.broker.connect` does, and raises what that raises."""
+    """Finds the broker as :func:`dafka.broker.connect` does, and raises what that raises.
+
+    A refused login is not tried again: the wrong password of a bridge would be silence for ever.
+    """
 
     def __init__(
         self, bootstrap_servers: str | Iterable[str], timeout: float | None, login: dict[str, Any]
     ) -> None:
         self._servers = bootstrap_servers if isinstance(bootstrap_servers, str) else list(bootstrap_servers)
         self._login = login
-        self._connection = connect(self._servers, timeout, **login)
+        self._connection = connect(self._servers, timeout, retry_login=False, **login)
         self._looked = 0.0
         self.hub = self._connection.hub
 
