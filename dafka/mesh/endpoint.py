@@ -125,9 +125,10 @@ class Endpoint:
         """The nodes of this process with their subscriptions."""
         return self._routes.all
 
-    def prefixes(self, ids: bytes) -> set[bytes]:
-        """The subscriptions of nodes, here and elsewhere, that begin with one of these ID octets."""
-        return {*self._routes.with_ids(ids), *self._heard.with_ids(ids)}
+    def prefixes(self, ids: bytes) -> list[bytes]:
+        """The subscriptions of nodes, here and elsewhere, that begin with one of these ID octets. What has
+        subscribers here and elsewhere is in it twice."""
+        return self._routes.with_ids(ids) + self._heard.with_ids(ids)
 
     @property
     def hears_tower(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
     hears_tower: bool
     peers: dict[bytes, bytes]
     """Where each peer is (``tcp://host:port``), by the address of its beacon."""
-    prefixes: set[bytes]
+    prefixes: Collection[bytes]
     """Subscriptions that tell of nodes: those that begin with W, L and K."""
     here: dict[bytes, set[bytes]]
     """The nodes of the same endpoint, with the topics whose records they hear."""
@@ -80,7 +80,9 @@ class Observer:
 
     def seen(self) -> Seen:
         """The nodes and prefixes that are known now."""
-        return self._hub.run(self._node.seen)
+        seen, ports = self._hub.run(self._node.seen)
+        # Sets of 250 000 subscriptions, as many as a peer may have, are not made in the hub.
+        return seen._replace(prefixes=set(seen.prefixes), metrics=metrics_port.announced(ports))
 
     def metrics_of(self, address: bytes) -> dict[str, Any] | None:
         """The metrics of the node of this process that has this address, on the same endpoint."""
@@ -139,7 +141,8 @@ class _ObserverNode(Node):
     def greet(self, consumer: bytes) -> None:
         self.endpoint.publish(self, [StoreHello(consumer, self._address)])
 
-    def seen(self) -> Seen:
+    def seen(self) -> tuple[Seen, list[bytes]]:
+        """And the subscriptions that tell ports of metrics."""
         endpoint = self.endpoint
         here = {
             node.known_as: {prefix[1:] for prefix in prefixes if prefix[:1] == b"M"}
@@ -147,8 +150,8 @@ class _ObserverNode(Node):
             if node.known_as
         }
         prefixes = endpoint.prefixes(b"WLK")
-        ports = metrics_port.announced(endpoint.prefixes(metrics_port.ID))
-        return Seen(endpoint.options.towers, endpoint.hears_tower, endpoint.known, prefixes, here, ports)
+        seen = Seen(endpoint.options.towers, endpoint.hears_tower, endpoint.known, prefixes, here)
+        return seen, endpoint.prefixes(metrics_port.ID)
 
     def metrics_of(self, address: bytes) -> dict[str, Any] | None:
         for node in self.endpoint.nodes:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import pytest
 from mesh.peer import Peer
+from timing import each_time, short_turns
 
 from dafka import Producer, Store, Tower
-from dafka.mesh import limits
+from dafka.mesh import limits, metrics_port
 from dafka.mesh.observer import Observer
 from dafka.protocol.commands import Command, DirectHead, GetHeads, Head
 from dafka.protocol.runs import Run
@@ -81,6 +82,18 @@ def test_it_asks_again_at_intervals_that_grow(monkeypatch):
         for _ in range(4):
             assert peer.receive(GetHeads) == GetHeads(b"hello", observer.address)
         assert times[3] - times[0] > 0.8  # three of the first pause are over after 0.6 s
+
+
+@each_time
+def test_a_look_at_as_many_subscriptions_as_a_peer_may_have_is_a_short_turn():
+    with Tower() as tower, Observer([], tower=tower) as observer:
+        endpoint = observer._node.endpoint
+        for number in range(limits.HEARD_PREFIXES // 2):
+            endpoint._heard.add(b"L%032d" % number)
+            endpoint._heard.add(metrics_port.ID + b"%032d:80" % number)
+        with short_turns():
+            seen = observer.seen()
+        assert len(seen.prefixes) == len(seen.metrics) == limits.HEARD_PREFIXES // 2
 
 
 def test_it_waits_no_longer_than_it_is_told_to():

@@ -39,6 +39,12 @@ RAW = {"decode": "none", "decode-key": "none"}
 LINE = {"type": "record", "name": "Line", "namespace": "shop", "fields": [{"name": "sku", "type": "string"}]}
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch):
+    """On a busy machine a registry may take longer than the console waits for it."""
+    monkeypatch.setattr(limits, "REGISTRY_SECONDS", SECONDS)
+
+
 @pytest.fixture(scope="module")
 def registry():
     with serving() as registry:
