@@ -57,7 +57,6 @@ ELSEWHERE = {
     "compat/kafka/admin/_requests.py": "tests/compat/admin/test_client.py",
     "compat/kafka/consumer/_arguments.py": "tests/compat/test_bad_input.py",
     "compat/kafka/consumer/_in_group.py": "tests/compat/consumer/test_group_member.py",
-    "compat/kafka/share/_records.py": "tests/compat/share/test_consumer.py",
     "dafka/broker/codec/acls.py": "tests/broker/server/answers/test_access.py",
     "dafka/broker/embedded/calls.py": "tests/broker/embedded/test_broker.py",
     "dafka/broker/remote/access.py": "tests/cli/test_user.py",

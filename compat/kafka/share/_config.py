@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 from kafka.consumer.group import KafkaConsumer
@@ -21,18 +22,20 @@ _CONNECTION = (
     *("bootstrap_servers", "bootstrap_timeout_ms", "client_id", "request_timeout_ms", "security_protocol"),
     *(name for name in _THEIRS if name.startswith(("ssl_", "sasl_"))),
     *("key_deserializer", "value_deserializer", "max_poll_records", "fetch_max_wait_ms", "fetch_min_bytes"),
-    *("fetch_max_bytes", "consumer_timeout_ms", "client_rack", "api_version"),
+    *("fetch_max_bytes", "consumer_timeout_ms", "client_rack", "api_version", "metric_reporters"),
+    *("metrics_enabled", "metrics_num_samples", "metrics_sample_window_ms"),
 )
 
 DEFAULTS: dict[str, Any] = {
     **{name: _THEIRS[name] for name in _CONNECTION if name in _THEIRS},
     "client_rack": "",
+    "metric_group_prefix": "consumer-share",
     "group_id": None,
     "share_acknowledgement_mode": IMPLICIT,
     "share_acquire_mode": BATCH_OPTIMIZED,
 }
 
-_SMALLEST = {"max_poll_records": 1, "fetch_max_bytes": 1, "fetch_min_bytes": 0}
+_SMALLEST = {"max_poll_records": 1, "fetch_max_bytes": 1, "fetch_min_bytes": 0, "metrics_num_samples": 1}
 _LARGEST = 2**31 - 1  # what Kafka's protocol has room for
 _LONGEST = 2**15 - 1  # octets of a string in it
 
@@ -81,7 +84,7 @@ def limits_of(config: Mapping[str, Any], seconds: float, max_records: int | None
 
 def _check_bounds(config: dict[str, Any]) -> None:
     for key, smallest in _SMALLEST.items():
-        if not smallest <= config[key] <= _LARGEST or config[key] != int(config[key]):
+        if not isinstance(config[key], Real) or not smallest <= config[key] <= _LARGEST or config[key] % 1:
             raise KafkaConfigurationError(
                 f"{key} is a whole number from {smallest} to {_LARGEST}, not {config[key]!r:.100}"
             )

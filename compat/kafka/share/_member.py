@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -34,6 +35,7 @@ from kafka.structs import TopicPartition
 
 from compat.kafka import _beats
 from compat.kafka._client import Client
+from compat.kafka.share._metrics import ShareMetrics
 from compat.kafka.share._records import batches_of
 from dafka.broker import BrokerStoppedError
 from dafka.broker.interface.share import (
@@ -78,8 +80,11 @@ class Request:
 class ShareMember:
     """One consumer's membership. Its methods are called in the hub."""
 
-    def __init__(self, client: Client, config: Mapping[str, Any]) -> None:
+    def __init__(
+        self, client: Client, config: Mapping[str, Any], metrics: ShareMetrics | None = None
+    ) -> None:
         self._client = client
+        self._metrics = metrics
         self._group = config["group_id"]
         self._client_id = config["client_id"] or ""
         self._rack = config["client_rack"] or None
@@ -146,7 +151,10 @@ class ShareMember:
                 self._leave()
             return 60.0
         topics = None if self._told == self._topics and self._epoch != JOIN else self._topics
+        began = monotonic()
         answer = self._broker.share_heartbeat(self._beat_with(self._epoch, topics))
+        if self._metrics is not None:
+            self._metrics.beaten(began)
         if self._closed:
             return 60.0
         if answer.error in _LOST and self._epoch != JOIN:
@@ -160,7 +168,10 @@ class ShareMember:
         self._epoch = answer.member_epoch
         self._told = topics or self._told
         if answer.assignment is not None:
-            self._target = {topic: tuple(numbers) for topic, numbers in answer.assignment.items()}
+            target = {topic: tuple(numbers) for topic, numbers in answer.assignment.items()}
+            if self._metrics is not None and target != self._target:
+                self._metrics.rebalanced()
+            self._target = target
         is_known = self._take_over()
         interval: float = answer.interval
         if not is_known:
@@ -227,6 +238,10 @@ class ShareMember:
             if request.limits is not None:
                 self._fetching = None
             request.is_over = True
+            if self._metrics is not None:
+                errors = dict(request.outcome)
+                failed = [len(some) for key, some in request.types.items() if errors.get(key) is not None]
+                self._metrics.sent(sum(map(len, request.types.values())), sum(failed))
             self._news.set()
 
     def wait(self, request: Request, seconds: float) -> None:
@@ -255,7 +270,10 @@ class ShareMember:
                 lost, types = [(key, ShareSessionNotFoundError) for key in types], {}
             request = self._request(types, self._session)
             added = places - self._places
+            began = monotonic()
             answer = self._broker.share_fetch(request, added, self._places - places, limits, token)
+            if self._metrics is not None:
+                self._metrics.fetched(began, *_sizes(answer))
             if answer.error in _CLOSED:
                 self._session, self._places = OPEN_SESSION, frozenset()
                 return {}, lost + [(key, answer.error) for key in types]
@@ -288,7 +306,10 @@ class ShareMember:
             return self._acknowledge(types, self._session)
 
     def _acknowledge(self, types: Types, epoch: int) -> Outcome:
+        began = monotonic()
         answer = self._broker.share_acknowledge(self._request(types, epoch))
+        if self._metrics is not None:
+            self._metrics.acknowledged(began)
         if answer.error is not None:
             if answer.error in _CLOSED:
                 self._session, self._places = OPEN_SESSION, frozenset()
@@ -312,3 +333,12 @@ class ShareMember:
     def _outcome(self, answer: ShareFetched, types: Types) -> Outcome:
         found = self._named(answer)
         return [(key, found[key].acknowledge_error if key in found else None) for key in types]
+
+
+def _sizes(answer: ShareFetched) -> tuple[int, int]:
+    """How many octets of batches there are in an answer, and how many acquired records."""
+    partitions = answer.partitions.values()
+    return (
+        sum([len(batch) for one in partitions for batch in one.batches]),
+        sum([run.last - run.first + 1 for one in partitions for run in one.acquired]),
+    )

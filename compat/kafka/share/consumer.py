@@ -32,7 +32,8 @@ from compat.kafka.share._acknowledgements import (
 )
 from compat.kafka.share._config import DEFAULTS, EXPLICIT, IMPLICIT, limits_of, read_config
 from compat.kafka.share._member import Request, ShareMember
-from compat.kafka.share._records import deserializer_of, take
+from compat.kafka.share._metrics import share_metrics
+from compat.kafka.share._records import Reader, deserializer_of
 from dafka.broker.interface.share import AcknowledgeType
 from dafka.broker.remote.limits import in_words
 from dafka.hub.waits import bounded_wait
@@ -74,11 +75,12 @@ class ShareConsumer:
         self._closed = True  # until everything below has succeeded
         self.config = read_config(self.DEFAULT_CONFIG, configs)
         self._client = Client(self.config, self.config["api_version"] is None)
-        self._deserialize = deserializer_of(
-            self.config["key_deserializer"], self.config["value_deserializer"]
+        self._registry, self._metrics = share_metrics(self.config)
+        self._reader = Reader(
+            deserializer_of(self.config["key_deserializer"], self.config["value_deserializer"])
         )
         self._calls = Calls(self._client)
-        self._member = ShareMember(self._client, self.config)
+        self._member = ShareMember(self._client, self.config, self._metrics)
         self._topics: tuple[str, ...] = ()
         self._acks = Acknowledgements(self.config["share_acknowledgement_mode"] == IMPLICIT)
         self._fetch: Request | None = None  # whose answer is not here yet
@@ -181,6 +183,15 @@ class ShareConsumer:
     def _find(self, deadline: float, max_records: int | None) -> Records:
         """Send what is acknowledged, and wait for further records. They stay ``_found`` for the caller to
         hand them out."""
+        if self._metrics is None:
+            return self._search(deadline, max_records)
+        began = self._metrics.polling()
+        try:
+            return self._search(deadline, max_records)
+        finally:
+            self._metrics.polled(began)
+
+    def _search(self, deadline: float, max_records: int | None) -> Records:
         self._acks.release(self._chunk)  # taken by an iteration that has ended: for others
         self._chunk = []
         self._learn()
@@ -221,7 +232,7 @@ class ShareConsumer:
         types = {key: dict(some) for key, some in self._acks.types.items()}
         failure: Exception | None = None
         for partition, one in fetch.fetched.items():
-            taken = take(partition, one, self._deserialize)
+            taken = self._reader.take(partition, one)
             failure = failure or taken.error
             if taken.others:
                 types.setdefault(partition, {}).update(taken.others)
@@ -346,6 +357,13 @@ class ShareConsumer:
         self._woken = True
         self._client.hub.post(self._member.interrupt)
 
+    def metrics(self, raw: bool = False) -> dict[Any, Any] | None:
+        """Figures about this consumer, ``{group: {name: value}}``, or with ``raw`` ``{MetricName: metric}``.
+
+        Groups and names are those of Kafka's KafkaShareConsumer. None if metrics are not enabled.
+        """
+        return None if self._registry is None else self._registry.by_group(raw)
+
     def close(self, timeout_ms: float | None = None) -> None:
         """Send the acknowledgements that were made, give all other records back, and leave the group.
 
@@ -369,6 +387,8 @@ class ShareConsumer:
             self._learn()
         finally:
             self._client.close()
+            if self._registry is not None:
+                self._registry.close()
             for key in ("key_deserializer", "value_deserializer"):
                 close = getattr(self.config[key], "close", None)
                 if close is not None:
