@@ -73,7 +73,7 @@ MOVED_AT_ONCE = 1_000
 """Topics that are looked at in a heartbeat by which a member of a consumer group gets or gives up partitions;
 for more of them that is computed beside the hub."""
 
-TOPICS_AT_ONCE = 3_000
+TOPICS_AT_ONCE = 1_000
 """Topics that members of a group subscribe to, get or give up at a time: those of more are looked up, taken
 and released in pieces."""
 

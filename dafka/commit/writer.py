@@ -408,6 +408,7 @@ class Writer:
         )
         try:
             size = sum(sum(map(len, contents)) for _, contents, _ in chunks)
+            size += sum(len(value) for value in values.values() if type(value) is bytes)  # others are small
             rows = len(chunks) + len(values)
             large = size > INLINE_BYTES or rows > INLINE_ROWS or rest.rewrites
             if self._syncs or self._tidying.copying or large:

@@ -297,7 +297,8 @@ def test_a_closed_writer_refuses(in_hub: Any) -> None:
     in_hub(check)
 
 
-def test_the_hub_goes_on_while_a_round_is_slow(in_hub: Any, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("what", ["records", "a row"])
+def test_the_hub_goes_on_while_a_round_is_slow(in_hub: Any, monkeypatch: Any, what: str) -> None:
     def check(bench: Bench) -> None:
         partition = bench.partition()
         bench.append(partition, b"0")
@@ -310,7 +311,11 @@ def test_the_hub_goes_on_while_a_round_is_slow(in_hub: Any, monkeypatch: Any) ->
 
         monkeypatch.setattr(bench.log._storage, "commit", slow)
         outcomes: list[Exception | None] = []
-        bench.writer.append(partition, 1, [bytes(writer_module.INLINE_BYTES + 1)], outcomes.append)
+        content = bytes(writer_module.INLINE_BYTES + 1)
+        if what == "records":
+            bench.writer.append(partition, 1, [content], outcomes.append)
+        else:
+            bench.writer.put({("table", "key"): content}, outcomes.append)
         while not outcomes:
             gevent.sleep(0.01)
             beats += 1

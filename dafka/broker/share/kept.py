@@ -15,7 +15,7 @@ from dafka.broker.groups.kept_rows import (
     partitions_row,
     with_target,
 )
-from dafka.broker.groups.modern.assignment import NOTHING, Assignment, size
+from dafka.broker.groups.modern.assignment import NOTHING, Assignment, weight
 from dafka.log import shapes
 
 
@@ -72,5 +72,5 @@ FORMAT = Format(
     with_target(_MEMBER, optional_partitions),
     lambda row: SavedGroup(*row),
     _read_member,
-    lambda one: len(one.topics) + size(one.told) + size(one.target or NOTHING),
+    lambda one: len(one.topics) + weight(one.told) + weight(one.target or NOTHING),
 )

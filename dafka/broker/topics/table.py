@@ -97,6 +97,10 @@ class TopicTable:
     def __iter__(self) -> Iterator[Topic]:
         return iter([topic for topic in self._topics.values() if not topic.deleted])
 
+    def names(self) -> list[str]:
+        """The names of all topics. Those that are being deleted may be among them."""
+        return list(self._topics)
+
     def get(self, name: str) -> Topic | None:
         """The topic of that name."""
         topic = self._topics.get(name)

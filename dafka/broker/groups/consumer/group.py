@@ -222,16 +222,17 @@ class ConsumerGroup(OwningGroup):
         self.wake_at = min(self.wake_at, member.deadline)
         self.mark(member)
 
-    def give(
+    def giving(
         self,
         member: Member,
         assigned: Assignment,
         revoking: Assignment = NOTHING,
         target: Assignment | None = None,
-    ) -> None:
+    ) -> Iterator[None]:
         """Note what a member has that was taken over, as far as nobody else has it, and its target; None:
-        what it has. Since when it has it is the caller's to say."""
-        member.assigned, member.revoking = self._taken(assigned), self._taken(revoking)
+        what it has. Since when it has it is the caller's to say, who may pause."""
+        member.assigned = yield from self._taking(assigned)
+        member.revoking = yield from self._taking(revoking)
         self.target[member.member_id] = member.assigned if target is None else target
 
     @property
@@ -360,8 +361,11 @@ class ConsumerGroup(OwningGroup):
             self._wait_for_revocation(now, member)
             return
         self._owned.release(move.given_up)
-        fresh = self._owned.take(move.missing) if reserved is None else reserved
-        member.lacks = size(fresh) < size(move.missing)
+        if reserved is None:
+            fresh = self._owned.take(move.missing)
+            member.lacks = size(fresh) < size(move.missing)
+        else:
+            fresh, member.lacks = reserved.taken, reserved.lacks
         member.advance(self.assignment_epoch)
         # When it has all of its target that is the same object, so that both are kept as one.
         member.assigned = both(move.kept, fresh) if member.lacks else position.target

@@ -26,7 +26,7 @@ from dafka.broker.groups.kept_rows import (
     since_row,
     with_target,
 )
-from dafka.broker.groups.modern.assignment import NOTHING, Assignment, size
+from dafka.broker.groups.modern.assignment import NOTHING, Assignment, weight
 from dafka.broker.groups.since import Since
 from dafka.broker.interface.groups import JoinRequest
 from dafka.log import shapes
@@ -135,6 +135,6 @@ FORMAT = Format(
     with_target(_MEMBER, optional_partitions),
     _read_whole,
     _read_member,
-    lambda one: len(one.names) + size(one.assigned) + size(one.revoking) + size(one.target or NOTHING),
+    lambda one: len(one.names) + weight(one.assigned) + weight(one.revoking) + weight(one.target or NOTHING),
     lambda group: sum(map(len, group.resolved.values())),
 )

@@ -21,14 +21,14 @@ from dafka.broker.interface.groups import Error, JoinRequest
 
 class Reserved:
     """The partitions of very many topics that were ``taken`` for a move before the heartbeat in which it is
-    made; ``is_whole``: as far as they are free, all that it needs."""
+    made; ``lacks``: some of them were not free; ``is_whole``: those that were are all here."""
 
-    __slots__ = ("is_whole", "move", "taken")
+    __slots__ = ("is_whole", "lacks", "move", "taken")
 
     def __init__(self, move: Move) -> None:
         self.move = move
         self.taken: dict[UUID, frozenset[int]] = {}
-        self.is_whole = False
+        self.lacks = self.is_whole = False
 
 
 class Member(ModernMember):

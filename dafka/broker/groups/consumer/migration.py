@@ -7,6 +7,7 @@ told to join again. The broker's setting ``group.consumer.migration.policy`` may
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from kafka.errors import (
@@ -84,7 +85,8 @@ def upgraded(now: float, name: str, classic: Group, topics: Topics) -> ConsumerG
         group = ConsumerGroup(now, topics, max(generation, 1), name)
         for one in pace.over(list(classic.members.values()), every=1):
             try:
-                _take_over(now, group, one, classic.protocol)
+                for _ in pace.over(_taking_over(now, group, one, classic.protocol), every=1):
+                    pass
             except Exception as error:
                 raise GroupIdNotFoundError(f"Group {name} cannot become a consumer group: {error}") from error
         members = list(classic.members.values())
@@ -94,7 +96,10 @@ def upgraded(now: float, name: str, classic: Group, topics: Topics) -> ConsumerG
     raise CoordinatorLoadInProgressError(f"Members of group {name} come and go.")
 
 
-def _take_over(now: float, group: ConsumerGroup, one: ClassicMember, protocol_name: str | None) -> None:
+def _taking_over(
+    now: float, group: ConsumerGroup, one: ClassicMember, protocol_name: str | None
+) -> Iterator[None]:
+    """Take over a member, in steps; the caller may pause after each of them."""
     chosen = one.metadata(protocol_name) or one.request.protocols[0][1]
     if len(chosen) + len(one.assignment) > MIGRATED_OCTETS:
         raise ValueError(f"member {one.member_id} has more than {MIGRATED_OCTETS} octets of metadata")
@@ -108,10 +113,11 @@ def _take_over(now: float, group: ConsumerGroup, one: ClassicMember, protocol_na
     member.classic = one.request
     member.expires = now + one.request.session_timeout
     group.adopt(member)
+    yield
     ids = group.ids()
     # It reads on what it had when it joined, until it has the answer to its sync.
     had = protocol.by_id(ids, subscription.owned_partitions)
-    group.give(member, both(protocol.decoded(ids, one.assignment), had))
+    yield from group.giving(member, both(protocol.decoded(ids, one.assignment), had))
     member.take(member.assigned)
 
 

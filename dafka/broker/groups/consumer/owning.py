@@ -6,16 +6,17 @@ them, and in ticks after a member has gone. Until then nobody else can have them
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from math import inf
 from typing import Any
+from uuid import UUID
 
 from dafka.broker import limits
 from dafka.broker.groups.consumer.member import Member, Reserved
 from dafka.broker.groups.consumer.moves import Move
 from dafka.broker.groups.consumer.owned import Owned
 from dafka.broker.groups.consumer.subscribed import SubscribedGroup
-from dafka.broker.groups.modern.assignment import NOTHING, Assignment, without_nothing
+from dafka.broker.groups.modern.assignment import NOTHING, Assignment, size, without_nothing
 from dafka.broker.groups.modern.topics import Topics
 from dafka.hub.turns import in_pieces
 
@@ -36,9 +37,14 @@ class OwningGroup(SubscribedGroup):
             for topic, numbers in self.target_of(member).items()
         )
 
-    def _taken(self, partitions: Assignment) -> Assignment:
-        """The free ones of these partitions, which are taken from now on."""
-        return self._owned.take(without_nothing(partitions))
+    def _taking(self, partitions: Assignment) -> Generator[None, None, Assignment]:
+        """The free ones of these partitions, which are taken from now on, some at a time: the caller may
+        pause."""
+        taken: dict[UUID, frozenset[int]] = {}
+        for some in in_pieces(partitions.items(), limits.TOPICS_AT_ONCE):
+            taken.update(self._owned.take(without_nothing(dict(some))))
+            yield
+        return taken
 
     def _release_all(self, member: Member) -> None:
         self._reserved(member)
@@ -68,19 +74,22 @@ class OwningGroup(SubscribedGroup):
             return
         reserved = member.reserved = Reserved(move)
         for some in in_pieces(move.missing.items(), limits.TOPICS_AT_ONCE):
-            reserved.taken.update(self._owned.take(dict(some)))
+            wanted = dict(some)
+            taken = self._owned.take(wanted)
+            reserved.taken.update(taken)
+            reserved.lacks = reserved.lacks or size(taken) < size(wanted)
             yield
             if member.reserved is not reserved:  # whoever has it now has what was taken
                 return
         reserved.is_whole = True
 
-    def _reserved(self, member: Member, move: Move | None = None) -> Assignment | None:
+    def _reserved(self, member: Member, move: Move | None = None) -> Reserved | None:
         """What was reserved for this move, if all of it was; anything else is free again."""
         reserved, member.reserved = member.reserved, None
         if reserved is None:
             return None
         if reserved.is_whole and reserved.move is move:
-            return reserved.taken
+            return reserved
         self._owned.release(reserved.taken)
         return None
 

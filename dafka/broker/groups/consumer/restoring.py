@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from uuid import UUID
 
 from kafka.errors import InvalidRequestError
 
+from dafka.broker import limits
 from dafka.broker.groups.consumer.group import ConsumerGroup
 from dafka.broker.groups.consumer.kept import SavedGroup, SavedMember
 from dafka.broker.groups.consumer.member import Member
 from dafka.broker.groups.consumer.owned import Owned
 from dafka.broker.groups.modern.assignment import size
+from dafka.hub.turns import in_pieces
 
 
 def restoring(
@@ -19,10 +22,12 @@ def restoring(
 ) -> Iterator[None]:
     """Take over what was kept of a group, in steps; the caller may pause after each of them."""
     group.expressions.restore(whole.resolved)
-    prepared = []
-    for topics in set(whole.resolved.values()):
+    prepared: list[frozenset[str]] = []
+    for topics in {*whole.resolved.values(), *(saved.names for saved in members)}:
+        yield
         pieces = group.preparing(topics)
         if next(pieces, False):
+            yield
             for _ in pieces:
                 yield
             prepared.append(topics)
@@ -31,7 +36,7 @@ def restoring(
         with suppress(InvalidRequestError):  # too many topics: it goes on with what it has
             group.adopt(member)
         yield
-        group.give(member, saved.assigned, saved.revoking, saved.target)
+        yield from group.giving(member, saved.assigned, saved.revoking, saved.target)
         member.since = saved.since
         member.lacks = member.epoch == whole.assignment_epoch and saved.target is not None
         if member.revoking and member.classic is None:
@@ -42,12 +47,16 @@ def restoring(
     for topics in prepared:
         group.prepared(topics)
     # Everything is somebody's, and nobody is to read what is not to be read any more.
-    partitions, owned = group.partitions(), Owned()
-    targets = [group.target_of(member) for member in group.members.values()]
-    left, is_known = sum(partitions.values()), True
-    for target in targets:
+    owned, is_known = Owned(), True
+    partitions: dict[UUID, int] = {}
+    for some in in_pieces(group.ids_and_partitions(), limits.TOPICS_AT_ONCE):
+        partitions.update(some)
         yield
-        is_known = is_known and partitions.keys() >= target.keys()
-        yield
-        left -= size(owned.take(target))
+    left = sum(partitions.values())
+    for target in [group.target_of(member) for member in group.members.values()]:
+        for piece in in_pieces(target.items(), limits.TOPICS_AT_ONCE):
+            wanted = dict(piece)
+            is_known = is_known and all(map(partitions.__contains__, wanted))
+            left -= size(owned.take(wanted))
+            yield
     group.begin_again(whole.members, whole.assignment_epoch, is_known and not left)

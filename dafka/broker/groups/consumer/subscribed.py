@@ -76,6 +76,7 @@ class SubscribedGroup(PartitionGroup[Member]):
             for topics in set(found.values()):
                 pieces = self.preparing(topics)
                 if next(pieces, False):
+                    yield
                     for _ in pieces:
                         yield
                     prepared.append(topics)

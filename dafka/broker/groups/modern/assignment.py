@@ -14,6 +14,8 @@ Target = dict[str, Assignment]
 
 NOTHING: Assignment = {}
 
+MANY_TOPICS = 1000
+
 S = TypeVar("S")  # the share of a member
 
 
@@ -48,6 +50,11 @@ Assignor = Callable[[Spec], Target]
 def size(assignment: Assignment) -> int:
     """The number of partitions."""
     return sum(map(len, assignment.values()))
+
+
+def weight(assignment: Assignment) -> int:
+    """The number of partitions, or of topics if these alone are many: enough to say whether it is much."""
+    return len(assignment) if len(assignment) > MANY_TOPICS else size(assignment)
 
 
 def same_where_equal(before: Mapping[str, S], target: Mapping[str, S]) -> dict[str, S]:
@@ -101,7 +108,8 @@ def both(one: Assignment, other: Assignment) -> Assignment:
     """The partitions of both."""
     if not one or not other:
         return one or other
-    found = dict(one)
-    for topic, numbers in other.items():
-        found[topic] = found.get(topic, frozenset()) | numbers
+    found = {**one, **other}
+    if len(found) < len(one) + len(other):
+        for topic in set(one) & set(other):  # which takes no id's hash again, as a dictionary's keys would
+            found[topic] = one[topic] | other[topic]
     return found

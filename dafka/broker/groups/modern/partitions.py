@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -53,7 +53,11 @@ class PartitionGroup(ModernGroup[M, Assignment]):
 
     def partitions(self) -> Mapping[UUID, int]:
         """How many partitions each topic has that exists and is subscribed to."""
-        return {topic.topic_id: topic.partitions for topic in self._known.values()}
+        return dict(self.ids_and_partitions())
+
+    def ids_and_partitions(self) -> Iterator[tuple[UUID, int]]:
+        """The same, one topic after the other; nothing may change meanwhile."""
+        return ((topic.topic_id, topic.partitions) for topic in self._known.values())
 
     def draft(self) -> Draft:
         """What the input for the target of this epoch is made of."""

@@ -75,4 +75,4 @@ class TableTopics:
 
     def names(self) -> list[str]:
         """The names of all topics."""
-        return [topic.name for topic in self._table]
+        return self._table.names()

@@ -158,3 +158,15 @@ def test_epochs_of_the_partitions_of_a_member_that_has_gone_are_freed_in_pieces(
         table.group.tick(table.now)
         left.append(kept())
     assert left == [5, 3, 1, 0]
+
+
+def test_a_member_that_gets_a_part_of_what_was_taken_for_it_lacks_the_rest(table):
+    assert topics_of(table, table.join("y", "e")) == {"e"}
+    request = ConsumerHeartbeat("x", joined(table).epoch)
+    topic = table.topics.known["e"].topic_id
+    group = table.group
+    target = {"x": {known.topic_id: frozenset({0}) for known in table.topics.known.values()}, "y": {}}
+    group.install(group.epoch + 1, target)
+    list(ahead(table, request))
+    assert topics_of(table, beat(table, request)) == set(NAMES) - {"e"}
+    assert group.members["x"].lacks and topic in group.members["y"].assigned

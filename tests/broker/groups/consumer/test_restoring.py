@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 
 import pytest
 from broker.groups.consumer.test_kept import MEMBER
 from broker.groups.modern.known_topics import FakeTopics
 
+from dafka.broker import limits
 from dafka.broker.groups.consumer.group import ConsumerGroup
 from dafka.broker.groups.consumer.kept import SavedGroup
+from dafka.broker.groups.consumer.owned import Owned
 from dafka.broker.groups.consumer.restoring import restoring
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 
@@ -107,3 +109,30 @@ def test_a_partition_that_two_rows_have_is_one_members(topics):
 def test_a_member_that_was_to_give_something_up_has_its_time_again(topics):
     group = restored(topics, member(topics, "x", 0, 1, revoking=(2, 3)))
     assert group.members["x"].revoke_by == 60.0 and group.needs_target
+
+
+def test_very_many_topics_are_taken_over_some_at_a_time(monkeypatch):
+    monkeypatch.setattr(limits, "TOPICS_AT_ONCE", 2)
+    names = ("a", "b", "c", "d", "e")
+    topics = FakeTopics(**dict.fromkeys(names, 1))
+    everything = {known.topic_id: frozenset({0}) for known in topics.known.values()}
+    x = member(FakeTopics(t=1), "x")._replace(names=frozenset(names), assigned=everything)
+    group = ConsumerGroup(0.0, topics, 5)
+    steps, taken, looked_up = 0, Counter[int](), Counter[int]()
+    take, find_all = Owned.take, topics.find_all
+
+    def counted_take(owned, partitions):
+        taken[steps] += len(partitions)
+        return take(owned, partitions)
+
+    def counted_find(names):
+        looked_up[steps] += len(names)
+        return find_all(names)
+
+    monkeypatch.setattr(Owned, "take", counted_take)
+    monkeypatch.setattr(topics, "find_all", counted_find)
+    for _ in restoring(0.0, group, 10.0, SavedGroup(1, {}, 5), [x]):
+        steps += 1
+    assert group.members["x"].assigned == everything and group.state_name == "Stable"
+    assert max(taken.values()) == max(looked_up.values()) == 2
+    assert taken.total() == 2 * len(names) and looked_up.total() == len(names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from dafka.broker.groups.modern import assignment
 from dafka.broker.groups.modern.assignment import (
     NOTHING,
     Spec,
@@ -11,6 +12,7 @@ from dafka.broker.groups.modern.assignment import (
     both,
     compared,
     size,
+    weight,
     without_nothing,
 )
 
@@ -19,6 +21,13 @@ A, B, C, D = map(UUID, (f"{number:032x}" for number in range(4)))
 
 def test_the_size_is_the_number_of_partitions():
     assert size({A: frozenset({0, 1}), B: frozenset({5})}) == 3
+
+
+def test_the_weight_is_the_number_of_partitions_or_of_very_many_topics(monkeypatch):
+    one = {A: frozenset({0, 1}), B: frozenset({5})}
+    assert weight(one) == 3
+    monkeypatch.setattr(assignment, "MANY_TOPICS", 1)
+    assert weight(one) == 2
 
 
 def test_a_topic_without_partitions_is_left_out():
