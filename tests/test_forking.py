@@ -11,6 +11,7 @@ from pathlib import Path
 import forking
 import pytest
 import zmq
+from contexts import new_context
 
 
 def python(*arguments, **options):
@@ -95,7 +96,7 @@ def test_buffers_of_files_and_sockets_are_written_at_its_end(tmp_path):
         "socket = zmq.Context.instance().socket(zmq.PUSH); "
         "socket.connect(sys.argv[2]); socket.send(b'queued')"
     )
-    with zmq.Context() as context, context.socket(zmq.PULL) as socket:
+    with new_context() as context, context.socket(zmq.PULL) as socket:
         port = socket.bind_to_random_port("tcp://127.0.0.1")
         assert python("-c", program, str(tmp_path / "file"), f"tcp://127.0.0.1:{port}").returncode == 0
         assert socket.recv() == b"queued"

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import zmq
+from contexts import new_context
 
 ADDRESS = b"0123456789ABCDEF0123456789ABCDEF"
 
@@ -14,7 +15,7 @@ class PlainTower:
     """Two bound sockets. ``beacons``: those of nodes, with the time of each."""
 
     def __init__(self) -> None:
-        self._context = zmq.Context()
+        self._context = new_context()
         self._incoming = self._context.socket(zmq.SUB)
         self._incoming.subscribe(b"")
         self._outgoing = self._context.socket(zmq.XPUB)

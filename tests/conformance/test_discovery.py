@@ -6,6 +6,7 @@ import re
 
 import zmq
 from conformance.plain import ADDRESS, PlainTower, received
+from contexts import new_context
 
 from dafka import Consumer, Producer, Tower
 
@@ -33,7 +34,7 @@ def test_a_tower_answers_a_node_beacon_with_a_tower_beacon():
     """
     with (
         Tower() as tower,
-        zmq.Context() as context,
+        new_context() as context,
         context.socket(zmq.PUB) as publisher,
         context.socket(zmq.SUB) as subscriber,
     ):

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import zmq
+from contexts import new_context
 
 from dafka.mesh.endpoint import Endpoint
 from dafka.protocol.beacons import NodeBeacon, TowerBeacon, decode_beacon, encode_beacon
@@ -39,7 +40,7 @@ class Peer:
         self.subscriptions: set[bytes] = set()
         self.told: Counter[bytes] = Counter()  # how often each was said, by every connection anew
         self.connected: set[bytes] = set()
-        self._context = zmq.Context()
+        self._context = new_context()
         self._publisher = self._context.socket(zmq.XPUB)
         self._publisher.setsockopt(zmq.XPUB_VERBOSE, 1)
         self._publisher.setsockopt(zmq.SNDHWM, 1_000_000)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import zmq
+from contexts import new_context
 from mesh.children import MESH, Child, Children
 from mesh.peer import Peer
 from timing import until
@@ -121,7 +122,7 @@ def _say_without_end(tower: Tower) -> None:
     """A publisher whose message never ends, to the first node that connects."""
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
-        zmq.Context() as context,
+        new_context() as context,
         context.socket(zmq.PUB) as beacons,
     ):
         server.settimeout(0.1)
@@ -146,8 +147,9 @@ def _invented_peers(tower: Tower) -> Iterator[Callable[[], bool]]:
     """Beacons of nodes that there are not, as fast as the tower takes them: whether more are to come."""
 
     def invent() -> None:
-        with zmq.Context() as context, context.socket(zmq.XPUB) as beacons:
+        with new_context() as context, context.socket(zmq.XPUB) as beacons:
             beacons.setsockopt(zmq.SNDHWM, 0)
+            beacons.setsockopt(zmq.LINGER, -1)  # the tower stays until it has heard all of them
             beacons.connect(tower.addresses[0])
             beacons.recv()  # the tower's subscription: from now on it hears all of them
             for number in range(INVENTED):

@@ -10,6 +10,7 @@ from typing import Any
 import gevent
 import pytest
 import zmq
+from contexts import new_context
 
 from dafka.hub.hub import get_hub
 from dafka.mesh import beaconing as module
@@ -49,7 +50,7 @@ class Node:
     """The beaconing of a node, and a tower that says what a test has it say."""
 
     def __init__(self, interval: float = 0.1) -> None:
-        self.context: zmq.Context[Any] = zmq.Context()
+        self.context: zmq.Context[Any] = new_context()
         self.takes, self.gives = self.context.socket(zmq.SUB), self.context.socket(zmq.XPUB)
         self.takes.subscribe(b"")
         self.gives.setsockopt(zmq.XPUB_WELCOME_MSG, WELCOME)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import zmq
+from contexts import new_context
 from mesh.recording import Recorder
 from timing import until
 
@@ -95,7 +96,7 @@ def test_a_stranger_who_knows_the_address_of_a_node_can_subscribe_to_nothing(fol
     with (
         Tower(keys=of(folder, "tower")) as tower,
         Producer("t", tower=tower, keys=of(folder, "producer"), min_stores=0, **FAST) as producer,
-        zmq.Context() as context,
+        new_context() as context,
         context.socket(zmq.SUB) as spy,
     ):
         spy.linger = 0
@@ -134,7 +135,7 @@ def test_a_program_of_pyzmqs_joins_with_a_key_of_the_list(folder):
     with (
         Tower(keys=of(folder, "tower")) as tower,
         Producer("t", tower=tower, keys=of(folder, "producer"), min_stores=0, **FAST) as producer,
-        zmq.Context() as context,
+        new_context() as context,
         context.socket(zmq.SUB) as beacons,
         context.socket(zmq.SUB) as records,
     ):

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 import zmq
+from contexts import new_context
 from crc32c import crc32c
 from timing import until
 
@@ -39,7 +40,7 @@ class Attacker:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self._context = zmq.Context()
+        self._context = new_context()
 
     def publisher(self) -> tuple[zmq.Socket[bytes], str]:
         made = self._context.socket(zmq.XPUB)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import zmq
+from contexts import new_context
 from timing import until
 
 from dafka.hub.hub import get_hub
@@ -69,7 +70,7 @@ class User:
 
 @pytest.fixture
 def context() -> Iterator[zmq.Context[Any]]:
-    one = zmq.Context()
+    one = new_context()
     yield one
     one.destroy(linger=0)
 

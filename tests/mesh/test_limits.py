@@ -8,6 +8,7 @@ import time
 import gevent
 import pytest
 import zmq
+from contexts import new_context
 from mesh.peer import ADDRESS, Peer
 from timing import until
 from zmq.utils.monitor import recv_monitor_message
@@ -158,7 +159,7 @@ def test_a_subscriber_to_an_impossible_topic_is_cut_off(octets):
         endpoint = producer._node.endpoint
         node = f"tcp://127.0.0.1:{endpoint.port}"
         for address in (tower.addresses[1], node):
-            with zmq.Context() as context, context.socket(zmq.SUB) as socket:
+            with new_context() as context, context.socket(zmq.SUB) as socket:
                 monitor = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
                 socket.subscribe(b"M" + b"x" * (octets - 1))
                 socket.connect(address)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import zmq
+from contexts import new_context
 from timing import until
 
 from dafka import Tower
@@ -55,7 +56,7 @@ def tower() -> Iterator[Tower]:
 
 @pytest.fixture
 def node(tower: Tower) -> Iterator[Node]:
-    context: zmq.Context[Any] = zmq.Context()
+    context: zmq.Context[Any] = new_context()
     one = Node(context, tower)
     one.meet()
     yield one

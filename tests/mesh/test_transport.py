@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import zmq
+from contexts import new_context
 from mesh.peer import ADDRESS, Peer
 from timing import until
 from zmtp.vectors import GREETING_31, frame, ready
@@ -147,7 +148,7 @@ def test_connections_that_are_ended_are_counted_by_their_cause():
         Tower() as tower,
         Consumer(["hello"], tower=tower, transport="zmtp", beacon_timeout=30.0) as consumer,
         socket.create_server(("127.0.0.1", 0)) as server,
-        zmq.Context() as context,
+        new_context() as context,
         context.socket(zmq.PUB) as beacons,
     ):
         endpoint = consumer._node.endpoint

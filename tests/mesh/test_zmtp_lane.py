@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import zmq
+from contexts import new_context
 from mesh.test_lane import Publisher, User, is_behind
 from timing import until
 
@@ -24,7 +25,7 @@ TOPIC = b"hello"
 
 @pytest.fixture
 def context() -> Iterator[zmq.Context[Any]]:
-    one = zmq.Context()
+    one = new_context()
     yield one
     one.destroy(linger=0)
 

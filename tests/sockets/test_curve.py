@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import zmq
+from contexts import new_context
 from ports import LOOPBACK
 from sockets.serving import Recorder, in_hub, router
 from timing import each_time, no_long_turn, until
@@ -63,7 +64,7 @@ def subscriber(endpoint: str, recorder: Recorder, **options: Any) -> Iterator[Su
 
 @contextmanager
 def theirs(kind: int, own: Pair = CLIENT, *, serves: bool = False) -> Iterator[zmq.Socket[bytes]]:
-    with zmq.Context() as context, context.socket(kind) as made:
+    with new_context() as context, context.socket(kind) as made:
         made.linger, made.rcvtimeo = 0, 100_000
         if serves:
             made.curve_server = True
@@ -130,7 +131,7 @@ def test_messages_of_many_megabytes_hold_up_nobody():
 
 @pytest.mark.parametrize("own", [STRANGER, None], ids=["a key that is not on the list", "no key"])
 def test_a_stranger_of_libzmqs_hears_nothing(own):
-    with publisher(**of_server()) as served, zmq.Context() as context, context.socket(zmq.SUB) as sub:
+    with publisher(**of_server()) as served, new_context() as context, context.socket(zmq.SUB) as sub:
         sub.linger, sub.rcvtimeo = 0, 200
         if own is not None:
             sub.curve_serverkey = SERVER.public

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import zmq
+from contexts import new_context
 from sockets.serving import Recorder, client, dealer, in_hub, router, server
 from timing import until
 from zmq.auth.thread import ThreadAuthenticator
@@ -73,7 +74,7 @@ def test_our_dealer_and_our_router(password: bytes):
 
 
 def test_our_dealer_and_a_router_of_libzmq():
-    context = zmq.Context()
+    context = new_context()
     authenticator = ThreadAuthenticator(context)
     authenticator.start()
     authenticator.configure_plain(domain="*", passwords={"user": "secret"})

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 import zmq
+from contexts import new_context
 from ports import LOOPBACK, free_port
 from sockets.bystanders import is_closed
 from sockets.serving import client, in_hub, plain, publisher
@@ -58,7 +59,7 @@ def test_messages_of_every_size(size: int, kind: int):
 
 def test_a_subscriber_comes_back_to_a_publisher_that_does():
     hub, port = get_hub(), free_port()
-    with zmq.Context() as context, context.socket(zmq.SUB) as sub:
+    with new_context() as context, context.socket(zmq.SUB) as sub:
         sub.rcvtimeo, sub.linger, sub.reconnect_ivl = 100_000, 0, 10
         sub.subscribe(b"a")
         sub.connect(f"tcp://{LOOPBACK}:{port}")

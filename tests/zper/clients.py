@@ -6,6 +6,7 @@ import struct
 import uuid
 
 import zmq
+from contexts import new_context
 
 SECONDS = 100  # until an answer that does not come is missed
 
@@ -41,7 +42,7 @@ class Clients:
     """pyzmq sockets of one context."""
 
     def __init__(self) -> None:
-        self.context = zmq.Context()
+        self.context = new_context()
 
     def __enter__(self) -> Clients:
         return self

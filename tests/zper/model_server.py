@@ -12,6 +12,7 @@ from collections import defaultdict
 from types import TracebackType
 
 import zmq
+from contexts import new_context
 from ports import free_port
 from timing import until
 
@@ -35,7 +36,7 @@ class ModelServer:
         self.requests: list[Offset | Fetch] = []
         self._streams: dict[bytes, tuple[bool, str, int]] = {}
         self._relays: dict[bytes, str] = {}
-        self._context = zmq.Context()
+        self._context = new_context()
         self._sockets: dict[str, zmq.Socket[bytes]] = {}
         self._addresses = {role: f"tcp://127.0.0.1:{free_port()}" for role in ROLES}
         self._lock = threading.Lock()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import zmq
 from cli.tools import run
+from contexts import new_context
 
 from dafka import Broker
 from dafka.security import KeyFolder
@@ -43,7 +44,7 @@ def test_clients_on_the_list_write_and_read(folder):
 def test_others_are_not_let_in(folder, node):
     with (
         Broker(zper=ZperOptions(), keys=KeyFolder(str(folder), "broker")) as broker,
-        zmq.Context() if node is None else KeyFolder(str(folder), node).context() as context,
+        new_context() if node is None else KeyFolder(str(folder), node).context() as context,
         context.socket(zmq.DEALER) as socket,
     ):
         socket.linger = 0

@@ -11,6 +11,7 @@ import confluent_kafka
 import pytest
 import zmq
 from broker.server.client import alive, discarded
+from contexts import new_context
 from timing import until
 
 from dafka import Broker
@@ -63,7 +64,7 @@ def test_requests_of_an_accepted_length_are_not_taken_for_another_protocol():
 
 
 def test_a_zeromq_node_is_named_in_the_log(broker: Broker, caplog: pytest.LogCaptureFixture):
-    with zmq.Context() as context, context.socket(zmq.SUB) as node:
+    with new_context() as context, context.socket(zmq.SUB) as node:
         node.linger = 0
         with caplog.at_level(logging.WARNING, "dafka.broker.server"):
             node.connect(f"tcp://{broker.bootstrap_servers}")

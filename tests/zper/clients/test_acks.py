@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import zmq
+from contexts import new_context
 from timing import until
 from zper.model_server import ModelServer
 
@@ -52,7 +53,7 @@ def test_without_a_topic_there_are_the_acks_of_all(server: ModelServer):
 
 @pytest.mark.parametrize("message", [[b"t"], [b"t", b"id", b"7 octet"], [b"t", b"id", b"12345678", b""]])
 def test_something_else_than_an_ack_is_an_error(message: list[bytes]):
-    with zmq.Context() as context, context.socket(zmq.PUB) as publisher:
+    with new_context() as context, context.socket(zmq.PUB) as publisher:
         publisher.setsockopt(zmq.LINGER, 0)
         port = publisher.bind_to_random_port("tcp://127.0.0.1")
         with Acks("t", address=f"tcp://127.0.0.1:{port}") as acks:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 import zmq
+from contexts import new_context
 
 from dafka.zper.clients.cluster import Cluster
 from dafka.zper.clients.errors import NoResponseError
@@ -17,7 +18,7 @@ from dafka.zper.commands import InvalidResponseError, RefusedError, Status
 @contextmanager
 def answering(*responses: list[bytes]) -> Iterator[str]:
     """The address of a ROUTER that gives these responses, one to each request."""
-    with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
+    with new_context() as context, context.socket(zmq.ROUTER) as router:
         router.setsockopt(zmq.LINGER, 0)
         port = router.bind_to_random_port("tcp://127.0.0.1")
 

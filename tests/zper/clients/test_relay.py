@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zmq
+from contexts import new_context
 from timing import until
 from zper.model_server import ModelServer
 
@@ -11,7 +12,7 @@ from dafka.zper import Relay
 
 def test_gives_messages_frame_by_frame_and_ends_when_nothing_comes():
     """As of a ZPRelay: a ROUTER that sends to the identities that it learns of."""
-    with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
+    with new_context() as context, context.socket(zmq.ROUTER) as router:
         router.setsockopt(zmq.LINGER, 0)
         port = router.bind_to_random_port("tcp://127.0.0.1")
         router.setsockopt(zmq.ROUTER_MANDATORY, 1)
