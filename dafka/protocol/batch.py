@@ -96,10 +96,13 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & CONTROL_BIT)
 
 
+_new, _fields = tuple.__new__, HEADER.unpack_from
+
+
 def read_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
     """The header of the batch at ``position``. Checks nothing but that there are enough octets."""
     try:
-        return BatchHeader._make(HEADER.unpack_from(buffer, position))
+        return _new(BatchHeader, _fields(buffer, position))  # several times for each batch
     except struct.error as error:
         raise BatchError("short", f"{len(buffer) - position} octets, a header has {HEADER_OCTETS}") from error
 

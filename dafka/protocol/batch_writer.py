@@ -15,7 +15,7 @@ A length of -1 is null. Timestamp deltas refer to the first record's timestamp a
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from io import SEEK_END, BytesIO
@@ -50,6 +50,7 @@ _NULL = encode_varint(-1)
 _HEADER_ROOM = bytes(HEADER_OCTETS)
 _KNOWN_NAME = 100  # characters of a header's name that is kept with its length
 _SAMPLE = 16  # records whose lengths say whether it is worth to look at all
+_AT_A_TIME = 16  # records for each millisecond that make it pay to look for its last one
 _MOST_DELTAS = 13  # octets of the deltas of a timestamp and an offset
 _SHARE = 4  # records for each distinct beginning of a record that make these pay
 _name_of, _content_of = itemgetter(0), itemgetter(1)
@@ -152,8 +153,9 @@ def encode_columns(
             body = compressed
             attributes |= CODECS[compression]
         pieces = [body]
+    pieces.insert(0, _HEADER_ROOM)
     # A BytesIO that alone has the joined octets lets its own be written over: nothing is copied again.
-    batch = BytesIO(b"".join(chain((_HEADER_ROOM,), pieces)))
+    batch = BytesIO(b"".join(pieces))
     length = batch.seek(0, SEEK_END) - LENGTH_END
     times = (timestamps[0], newest)
     producer = (producer_id, producer_epoch, base_sequence)
@@ -197,11 +199,16 @@ def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers =
 
 
 def _in_milliseconds(timestamps: list[int], per_millisecond: int) -> list[int]:
-    """The timestamps in whole milliseconds. A batch that is filled quickly is often of one."""
-    first = timestamps[0] // per_millisecond
-    if timestamps[-1] // per_millisecond == first and timestamps == sorted(timestamps):
-        return [first] * len(timestamps)
-    return [timestamp // per_millisecond for timestamp in timestamps]
+    """The timestamps in whole milliseconds. A batch that is filled quickly has few of them."""
+    first, last = timestamps[0] // per_millisecond, timestamps[-1] // per_millisecond
+    if last - first > len(timestamps) // _AT_A_TIME or timestamps != sorted(timestamps):
+        return [timestamp // per_millisecond for timestamp in timestamps]
+    start, whole = 0, list[int]()
+    for millisecond in range(first, last + 1):
+        stop = bisect_left(timestamps, (millisecond + 1) * per_millisecond, start)
+        whole += [millisecond] * (stop - start)
+        start = stop
+    return whole
 
 
 def _write_alike(
@@ -274,7 +281,7 @@ def _alike(contents: Sequence[bytes | None], table: list[bytes]) -> _Field | Non
     except TypeError:  # a null
         return None
     octets = varint_octets(first)
-    if lengths.count(first) == len(lengths):
+    if lengths[-1] == first and lengths.count(first) == len(lengths):
         return (_varint(first, table), contents), [], octets + first  # type: ignore[return-value]
     different = set(lengths)
     longest = max(different)

@@ -129,6 +129,8 @@ def test_the_producers_state_is_in_the_header() -> None:
 @example([999, 0, 1000, 500], 1000)  # the first and the last are of the same millisecond or not
 @example([1000, 2500, 1999], 1000)
 @example([-1, 0], 1000)
+@example([*range(-1100, 1100, 40)], 1000)  # many of each millisecond, from before 1970 on
+@example([*range(0, 3000, 20), 2999, 0], 1000)
 def test_timestamps_of_smaller_units_become_the_milliseconds_that_have_begun(
     times: list[int], unit: int
 ) -> None:

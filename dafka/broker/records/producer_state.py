@@ -245,7 +245,8 @@ class Staging:
     def __init__(self, states: ProducerStates, partition: Partition, producer_ids: set[int]) -> None:
         self._states = states
         self._partition = partition
-        self.keys = frozenset(_key(partition, producer_id) for producer_id in producer_ids)
+        self._key_of = {producer_id: _key(partition, producer_id) for producer_id in producer_ids}
+        self.keys = frozenset(self._key_of.values())
         self._changed: dict[str, ProducerState] = {}
         self._begun: set[str] = set()  # rows whose last append is this one
         self._kept = False
@@ -261,31 +262,25 @@ class Staging:
         Raises :class:`RefusedBatchError`.
         """
         producer_id, epoch = header.producer_id, header.producer_epoch
-        key = _key(self._partition, producer_id)
+        key = self._key_of[producer_id]
         state = self._changed.get(key) or self._states._state(key)
-        who = f"producer {producer_id} with epoch {epoch}"
         if epoch < 0 or header.base_sequence < 0:
-            raise RefusedBatchError(
-                InvalidRecordError, f"{who}, base sequence {header.base_sequence}: neither is below 0"
+            raise _refused(
+                header, InvalidRecordError, f", base sequence {header.base_sequence}: neither is below 0"
             )
         if epoch < state.epoch:
-            raise RefusedBatchError(InvalidProducerEpochError, f"{who}: its epoch is {state.epoch} by now")
+            raise _refused(header, InvalidProducerEpochError, f": its epoch is {state.epoch} by now")
         expected = (state.last_sequence + 1) % SEQUENCES if epoch == state.epoch else 0
-        if epoch == state.epoch and header.base_sequence != expected:  # what continues is none
-            known = state.duplicate(header)
+        if header.base_sequence != expected:  # what continues is no duplicate
+            known = state.duplicate(header) if epoch == state.epoch else None
             if known is not None:
                 return known
-        from_0 = from_0 and header.is_transactional
-        if header.base_sequence != expected and (from_0 or state.epoch != NO_EPOCH):
-            raise RefusedBatchError(
-                OutOfOrderSequenceNumberError,
-                f"{who}: the next sequence is {expected}, not {header.base_sequence}",
-            )
+            if state.epoch != NO_EPOCH or (from_0 and header.is_transactional):
+                detail = f": the next sequence is {expected}, not {header.base_sequence}"
+                raise _refused(header, OutOfOrderSequenceNumberError, detail)
         if state is UNKNOWN and self._states.full:
-            raise RefusedBatchError(
-                PolicyViolationError,
-                f"{who} is not known, and {PRODUCERS_MAX} are: use a producer for more than a few records",
-            )
+            detail = f" is not known, and {PRODUCERS_MAX} are: use a producer for more than a few records"
+            raise _refused(header, PolicyViolationError, detail)
         start = state.transaction_start
         if header.is_transactional and start == NO_TRANSACTION:
             start = offset
@@ -302,7 +297,8 @@ class Staging:
         if key in self._begun and appends:
             last = appends[-1]
             if last.base_offset + last.records == offset:
-                return (*appends[:-1], last._replace(records=last.records + header.count))
+                records = last.records + header.count
+                return (*appends[:-1], Append(last.first, records, last.base_offset))
         self._begun.add(key)
         return (*appends, Append(header.base_sequence, header.count, offset))[-KNOWN_APPENDS:]
 
@@ -310,7 +306,7 @@ class Staging:
         self, producer_id: int, epoch: int, offset: int, timestamp: int, commit: bool
     ) -> None:
         """Count the marker that ends the producer's transaction and gets ``offset`` and ``timestamp``."""
-        key = _key(self._partition, producer_id)
+        key = self._key_of[producer_id]
         state = self._states._state(key)
         now = self._states.now()
         appends = state.appends if epoch == state.epoch else ()
@@ -357,6 +353,11 @@ class Staging:
                 states._open.pop(self._partition, None)
         if self._kept and not committed and self._noted is not None:
             states._index(self._partition).take_back(self._noted)
+
+
+def _refused(header: BatchHeader, error: Error, detail: str) -> RefusedBatchError:
+    who = f"producer {header.producer_id} with epoch {header.producer_epoch}"
+    return RefusedBatchError(error, who + detail)
 
 
 def row_name(partition: Partition) -> str:
