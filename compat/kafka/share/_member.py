@@ -25,6 +25,7 @@ from kafka.errors import (
     GroupIdNotFoundError,
     InvalidShareSessionEpochError,
     KafkaError,
+    KafkaTimeoutError,
     RetriableError,
     ShareSessionNotFoundError,
     TopicAuthorizationFailedError,
@@ -53,6 +54,7 @@ log = logging.getLogger(__name__)
 
 JOIN, LEAVE = 0, -1
 PAUSE = 0.1  # seconds until something is tried again
+PATIENCE = 1.0  # seconds that the end waits for acknowledgements that a fetch has taken along
 
 _LOST = (UnknownMemberIdError, FencedMemberEpochError, GroupIdNotFoundError)
 _RAISED = (TopicAuthorizationFailedError, CorruptRecordError)  # of a partition, as by Kafka's consumer
@@ -93,6 +95,7 @@ class ShareMember:
         self._topics: tuple[str, ...] = ()
         self._told: tuple[str, ...] | None = None
         self._epoch = JOIN
+        self._joins = False  # whether it has asked to join, and does not know the answer
         self._target: dict[UUID, tuple[int, ...]] = {}
         self._given: dict[UUID, tuple[int, ...]] = {}  # of the target, the topics whose names are known
         self._names: dict[UUID, str] = {}
@@ -105,6 +108,7 @@ class ShareMember:
         self._closed = False
         self._news = gevent.event.Event()  # for the program's thread, the only one that waits for it
         self._fetching: gevent.Greenlet | None = None
+        self._has_taken_along = False  # whether there are acknowledgements with the fetch
         self.lock: float | None = None  # for how long (seconds) the records of the last fetch are acquired
 
     @property
@@ -138,7 +142,7 @@ class ShareMember:
             except BrokerStoppedError:
                 pass
             except Exception as error:  # of a value that no request has room for, too
-                self.failure = error
+                self.failure, self._joins = error, False
                 self._news.set()
             self._wake.wait(pause)
             self._wake.clear()
@@ -147,11 +151,11 @@ class ShareMember:
         """One heartbeat; seconds until the next one."""
         if not self._topics:
             _beats.end(self)
-            if self._epoch != JOIN:
-                self._leave()
+            self._leave()
             return 60.0
         topics = None if self._told == self._topics and self._epoch != JOIN else self._topics
         began = monotonic()
+        self._joins = self._joins or self._epoch == JOIN
         answer = self._broker.share_heartbeat(self._beat_with(self._epoch, topics))
         if self._metrics is not None:
             self._metrics.beaten(began)
@@ -165,7 +169,7 @@ class ShareMember:
                 self.failure = answer.error(answer.detail)
                 self._news.set()
             return PAUSE
-        self._epoch = answer.member_epoch
+        self._epoch, self._joins = answer.member_epoch, False
         self._told = topics or self._told
         if answer.assignment is not None:
             target = {topic: tuple(numbers) for topic, numbers in answer.assignment.items()}
@@ -199,8 +203,9 @@ class ShareMember:
         )
 
     def _leave(self) -> None:
-        self._epoch, epoch, self._target, self._given, self._told = JOIN, self._epoch, {}, {}, None
-        if epoch != JOIN:
+        is_member, self._epoch, self._joins = self._epoch != JOIN or self._joins, JOIN, False
+        self._target, self._given, self._told = {}, {}, None
+        if is_member:
             self._broker.share_heartbeat(self._beat_with(LEAVE, None))
 
     def close(self, types: Types) -> Outcome:
@@ -208,8 +213,11 @@ class ShareMember:
         self._closed = True
         _beats.end(self)
         self._wake.set()
-        if self._fetching is not None:  # nobody wants its records any more
-            self._fetching.kill()
+        fetching = self._fetching
+        if fetching is not None:  # nobody wants its records any more
+            if self._has_taken_along:
+                fetching.join(PATIENCE)
+            fetching.kill()
         outcome: Outcome = []
         with suppress(BrokerStoppedError, KafkaError):
             with self._in_order:
@@ -229,8 +237,10 @@ class ShareMember:
             if request.limits is None:
                 request.outcome = self._send(request.types)
             elif not self._closed:
-                self._fetching = gevent.getcurrent()
+                self._fetching, self._has_taken_along = gevent.getcurrent(), bool(request.types)
                 request.fetched, request.outcome = self._fetch(request.types, request.limits, token)
+        except gevent.GreenletExit:
+            request.outcome = [(key, KafkaTimeoutError) for key in request.types]
         except Exception as error:
             request.error = error
             request.outcome = [(key, error) for key in request.types]

@@ -376,6 +376,11 @@ class ShareConsumer:
         self._dropped.detach()
         last = Request(self._acks.unsent())
         self._acks.types = {}
+        if self._fetch is not None and self._fetch.has_begun:
+            self._acks.sent.append(self._fetch)  # to be told what became of the acknowledgements in it
+        elif self._fetch is not None:  # Ctrl-C came before it was sent
+            self._fetch.has_begun = True
+            last = Request({**self._fetch.types, **last.types})
         try:
             self._client.hub.post(self._member.interrupt)
             within = None if seconds == float("inf") else seconds * 1000

@@ -7,12 +7,14 @@ import sys
 import threading
 import time
 from types import FrameType
+from typing import Any
 
+import gevent
 import pytest
-from kafka.errors import (
-    IllegalStateError,
-)
+from kafka.errors import IllegalStateError, KafkaTimeoutError
 
+import dafka.broker
+from dafka.broker.interface.share import ShareHeartbeat, ShareHeartbeatAnswer
 from dafka.testing import TestBroker
 from tests.compat.share.scene import WAIT, Scene, poll, until, values
 
@@ -29,6 +31,53 @@ def test_a_wait_for_a_fetch_of_a_minute_ends_with_wakeup_and_close(scene: Scene)
     assert time.monotonic() - begun < 20
     scene.send(b"later")
     assert values(poll(scene.consumer())) == [b"later"]  # nobody holds it
+
+
+def test_a_consumer_that_is_closed_before_it_knows_that_it_has_joined_leaves(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = dafka.broker.connect(scene.servers, 60.0)
+    other = scene.consumer(fetch_max_wait_ms=20)
+    asked: list[int] = []
+    ask = other._client.broker.share_heartbeat
+
+    def answer_late(beat: ShareHeartbeat) -> ShareHeartbeatAnswer:
+        asked.append(beat.member_epoch)
+        answer = ask(beat)
+        gevent.sleep(0.2)
+        return answer
+
+    monkeypatch.setattr(other._client.broker, "share_heartbeat", answer_late)
+    consumer = scene.consumer(group_id="another")
+    until(lambda: asked)
+    consumer.close()
+    assert broker.call("describe_share_groups", ["another"])["another"].members == []
+
+
+@pytest.mark.parametrize(("delay", "error"), [(0.3, type(None)), (100.0, KafkaTimeoutError)])
+def test_outcomes_of_acknowledgements_that_a_fetch_has_taken_along_are_told_by_close(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, delay: float, error: type
+) -> None:
+    scene.send(b"a")
+    consumer = scene.consumer()
+    told: list[Any] = []
+    consumer.set_acknowledgement_commit_callback(lambda offsets, error: told.append((offsets, type(error))))
+    (partition,) = poll(consumer)
+    ask = consumer._client.broker.share_fetch
+
+    def answer_late(*arguments: Any) -> Any:
+        answer = ask(*arguments)
+        gevent.sleep(delay)
+        return answer
+
+    monkeypatch.setattr(consumer._client.broker, "share_fetch", answer_late)
+    assert consumer.poll(0) == {}
+    assert told == []
+    begun = time.monotonic()
+    consumer.close()
+    assert time.monotonic() - begun < 20
+    assert told == [({partition: {0}}, error)]
+    assert scene.lag() == 0
 
 
 def test_calls_end_in_time_when_the_broker_hangs(monkeypatch: pytest.MonkeyPatch, remote: bool) -> None:

@@ -69,6 +69,7 @@ class AssignedSession(GroupSession):
         self.assigned: Numbered | None = None  # the last assignment of the coordinator
         self.lost = False
         self.failure: Exception | None = None  # for the program
+        self._joins = False  # whether it has asked to join, and does not know the answer
         self._may_be_own = False  # whether the coordinator may have it as a member that it is not any more
         self.called = False  # whether the program's thread has to look
         self._topics: tuple[str, ...] | None = None
@@ -168,6 +169,7 @@ class AssignedSession(GroupSession):
         except BrokerStoppedError:
             pass
         except Exception as error:  # of a value that no request has room for, too
+            self._joins = False
             self._fail(error)
         finally:
             _beats.end(self)
@@ -192,6 +194,7 @@ class AssignedSession(GroupSession):
             "/127.0.0.1",
         )
         self._told = None
+        self._joins = self._joins or self.epoch == JOIN
         try:
             answer = self._broker.consumer_group_heartbeat(self._group, request)
         except IncompatibleBrokerVersion as error:
@@ -205,6 +208,7 @@ class AssignedSession(GroupSession):
             return self._backoff
         if self._heart is not me or request.member_epoch != self.epoch or self.lost:
             return 0.0  # another one has left or lost the membership meanwhile
+        self._joins = False
         if answer.error is not None:
             return self._refused(answer)
         self._told = topics, owned
@@ -287,7 +291,8 @@ class AssignedSession(GroupSession):
         self._lost()
 
     def _say(self, epoch: int) -> None:
-        if self.epoch != JOIN:
+        if self.epoch != JOIN or self._joins:
+            self._joins = False
             self._tell(epoch)
 
     def _tell(self, epoch: int) -> None:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+import gevent
 import pytest
 from kafka.errors import (
     CoordinatorNotAvailableError,
@@ -45,9 +46,11 @@ class Fake:
         self.names = {A: "a"}
         self.epoch = 1
         self.failure: Exception | None = None
+        self.delay = 0.0  # seconds until it answers
 
     def consumer_group_heartbeat(self, group: str, request: ConsumerHeartbeat) -> ConsumerHeartbeatAnswer:
         self.asked.append(request)
+        gevent.sleep(self.delay)
         if self.failure is not None:
             raise self.failure
         if self.answers:
@@ -196,6 +199,14 @@ def test_leaving_says_whether_the_member_will_come_back(fake, begin, instance, e
     until(lambda: session.epoch == 1)
     session.leave(None)
     assert fake.asked[-1].member_epoch == epoch
+
+
+def test_a_member_that_ends_before_it_knows_that_it_has_joined_leaves_as_well(fake, begin):
+    fake.delay = 0.2
+    session = begin()
+    until(lambda: fake.asked)
+    session.leave(None)
+    assert [one.member_epoch for one in fake.asked] == [0, -1]
 
 
 def test_a_program_that_does_not_poll_leaves_the_group(fake, begin):
