@@ -20,7 +20,6 @@ from compat.kafka.share import ShareConsumer
         *((client, {"client_id": []}, "is a str") for client in (KafkaAdminClient, KafkaProducer)),
         *((client, {"client_id": 5}, "is a str") for client in (KafkaConsumer, ShareConsumer)),
         *((KafkaConsumer, {"metric_group_prefix": value}, "is a str") for value in (None, 5, [])),
-        (ShareConsumer, {"client_rack": 5}, "is a str"),
         *(
             (client, {"metric_reporters": value}, "is a list of classes")
             for client in (KafkaAdminClient, KafkaConsumer, KafkaProducer)

@@ -53,6 +53,8 @@ def read_config(
         raise ValueError(f"Unrecognized configs: {configs}")
     if config["client_id"] is None:
         config["client_id"] = f"kafka-python-producer-{_theirs.PRODUCER_CLIENT_ID_SEQUENCE.increment()}"
+    if config["transactional_id"]:  # a UUID, a number: kafka-python writes what it is as text
+        config["transactional_id"] = str(config["transactional_id"])
     if config["acks"] == "all":
         config["acks"] = -1
     check_kinds(config)

@@ -53,7 +53,10 @@ def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, 
     if unknown:
         raise KafkaConfigurationError(f"Unrecognized configs: {unknown}")
     config = {**defaults, **configs}
-    if not isinstance(config["group_id"], str) or not config["group_id"]:
+    for key in ("group_id", "client_rack"):
+        if config[key] is not None:  # a UUID, a number: as by KafkaConsumer what it is as text
+            config[key] = str(config[key])
+    if not config["group_id"]:
         raise KafkaConfigurationError("a ShareConsumer needs a group_id")
     for key, known in (
         ("share_acknowledgement_mode", (IMPLICIT, EXPLICIT)),
@@ -89,8 +92,6 @@ def _check_bounds(config: dict[str, Any]) -> None:
                 f"{key} is a whole number from {smallest} to {_LARGEST}, not {config[key]!r:.100}"
             )
         config[key] = int(config[key])
-    if not isinstance(config["client_rack"], (str, type(None))):
-        raise TypeError(f"client_rack is a str, not {config['client_rack']!r:.100}")
     for key in ("client_id", "client_rack", "group_id"):
         if len((config[key] or "").encode()) > _LONGEST:
             raise KafkaConfigurationError(f"{key} has {_LONGEST} octets at most")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 from kafka.errors import (
     IllegalStateError,
@@ -76,6 +78,16 @@ def test_records_not_sent_yet_fail_when_the_transaction_is_aborted(broker, new_p
     producer.send("t", b"b")
     producer.commit_transaction()
     assert committed() == [b"b"]
+
+
+def test_a_transactional_id_that_is_no_text_is_written_as_text(broker, new_producer, state):
+    broker.create_topic("t")
+    producer = new_producer(transactional_id=UUID(int=5))
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send("t", b"a").get(60)
+    producer.commit_transaction()
+    assert state(str(UUID(int=5)))[0] == "CompleteCommit"
 
 
 def test_an_empty_transaction_may_be_committed_and_aborted(transactional):
