@@ -139,7 +139,7 @@ class EmbeddedBroker(EmbeddedCalls):
             self._offsets = GroupOffsets(self.log, self._writer, self._topics, clock.time)
             times = GroupTimes(self.log, self._writer, clock.time)
             kept_members = KeptMembers(hub, self.log, self._writer)
-            groups = Groups(hub, times, kept_members, clock.monotonic)
+            groups = Groups(hub, times, kept_members, clock.monotonic, self._offsets.has_group)
             topics = TableTopics(self._topics)
             features = self._features
             policy = Policy.of(self._configs.broker_value("group.consumer.migration.policy"))

@@ -294,9 +294,9 @@ class Coordinator(GroupInterface):
         group = self._groups.get(name)
         if isinstance(group, Group):
             return group.describe()
-        simple = group is None and self._offsets.has_group(name)
         detail = "" if group is None else f"Group {name} is not a classic group."
-        return GroupDescription(None, (State.EMPTY if simple else State.DEAD).value, detail=detail)
+        state = State.EMPTY if self._groups.is_offsets(name) else State.DEAD
+        return GroupDescription(None, state.value, detail=detail)
 
     def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ListedGroup]:
         wanted_states = {state.lower() for state in states}

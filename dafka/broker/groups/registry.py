@@ -93,8 +93,17 @@ Restore = Callable[[str, Any, Any, Sequence[Any]], Iterator[None]]
 class Groups:
     """The groups of one broker. Hub side."""
 
-    def __init__(self, hub: Hub, times: GroupTimes, members: KeptMembers, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        times: GroupTimes,
+        members: KeptMembers,
+        clock: Callable[[], float],
+        has_offsets: Callable[[str], bool],
+    ) -> None:
+        """``has_offsets(id)``: whether the group has committed offsets, or had some lately."""
         self._hub = hub
+        self._has_offsets = has_offsets
         self._times = times
         self._members = members
         self.clock = clock
@@ -179,6 +188,14 @@ class Groups:
                 self.changed(name, found)
         return found
 
+    def exists(self, name: str) -> bool:
+        """Whether there is a group of that id, of members or of committed offsets alone."""
+        return self.get(name) is not None or self._has_offsets(name)
+
+    def is_offsets(self, name: str) -> bool:
+        """Whether the group is but committed offsets: of no members, it is a classic one."""
+        return self.get(name) is None and self._has_offsets(name)
+
     def check_type(self, name: str) -> Error | None:
         """GroupIdNotFoundError for a group of a type that has no committed offsets."""
         found = self.get(name)
@@ -190,7 +207,7 @@ class Groups:
         found = self.get(name)
         if not name:
             raise InvalidGroupIdError("A group has a name.")
-        if found is None:
+        if found is None and not self.is_offsets(name):
             raise GroupIdNotFoundError(f"Group {name} not found.")
         if not isinstance(found, kind):
             wanted = kind.__name__.removesuffix("Group").lower() or GroupType.CLASSIC.value

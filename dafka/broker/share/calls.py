@@ -131,7 +131,7 @@ class ShareCalls(ShareInterface):
         found = self._groups.get(name)
         if isinstance(found, ShareGroup) and not found.dead:
             return found
-        if found is not None and not found.dead and not isinstance(found, ShareGroup):
+        if self._groups.is_offsets(name) if found is None else not found.dead:
             raise GroupIdNotFoundError(f"Group {name} is not a share group.")
         if heartbeat.member_epoch != JOIN_EPOCH:
             raise GroupIdNotFoundError(f"Share group {name} not found.")
@@ -373,6 +373,8 @@ class ShareCalls(ShareInterface):
             self._check_on()
         except BrokerResponseError as error:
             return ShareOffsets(type(error), {}, checks.words(error))
+        if not group and any(self._topics.get(name) for name, _ in partitions or ()):
+            return ShareOffsets(UnknownError, {})  # as in Kafka
         keys = self._read_or_to_read(group) if partitions is None else partitions
         return ShareOffsets(None, {key: self._progress.offset(group, key) for key in Pace().over(keys)})
 
@@ -400,8 +402,8 @@ class ShareCalls(ShareInterface):
         try:
             self._check_on()
             checks.check_group(group)
-            if self._groups.get(group) is None:  # a group begins with its offsets, too
-                if not any(self._topics.partition(*key) for key in offsets):
+            if not self._groups.exists(group):  # it begins with its offsets, too
+                if not any(self._topics.get(name) for name, _ in offsets):
                     return ShareOutcome(None, dict.fromkeys(offsets, UnknownTopicOrPartitionError))
                 self._groups.changed(group, self._create(group))
             self._check_empty(group)

@@ -36,3 +36,19 @@ def test_committed_offsets_are_nothing_that_a_share_group_has(client: Client, oc
         assert call("commit_transaction_offsets", *who, GROUP, offsets, **identity) == missing
     assert call("end_transaction", *who, True) is None
     assert call("fetch_offsets", GROUP) == {}
+
+
+def test_a_group_of_committed_offsets_is_no_share_group(client: Client):
+    call = client.call
+    client.create("jobs")
+    key = ("jobs", 0)
+    assert call("commit_offsets", GROUP, {key: CommittedOffset(1)}) == {key: None}
+    for deleted in (False, True):
+        if deleted:  # the group is forgotten with the next look for expired offsets
+            assert call("delete_offsets", GROUP, [key]) == {key: None}
+        assert Member(call, GROUP, "jobs").heartbeat().error is errors.GroupIdNotFoundError
+        assert call("alter_share_offsets", GROUP, {key: 0}).error is errors.GroupIdNotFoundError
+        assert call("delete_share_offsets", GROUP, ["jobs"]).error is errors.GroupIdNotFoundError
+        described = call("describe_share_groups", [GROUP])[GROUP]
+        assert described.detail == f"Group {GROUP} is not a share group."
+        assert [one.type.value for one in call("list_groups")] == ["classic"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from broker.clients import Client, batch
 from broker.share.member import Member, acquired
-from kafka.errors import KafkaStorageError, NonEmptyGroupError, UnknownTopicOrPartitionError
+from kafka.errors import KafkaStorageError, NonEmptyGroupError, UnknownError, UnknownTopicOrPartitionError
 from timing import until
 
 from dafka import Broker
@@ -36,6 +36,20 @@ def test_a_group_goes_on_where_it_is_told(client: Client) -> None:
         again.heartbeat()
         assert acquired(again.fetch()) == ([] if begin is None else [(begin, 2, 1)])
         again.heartbeat(-1)
+
+
+def test_a_group_begins_with_offsets_in_a_topic_that_is_there(client: Client) -> None:
+    client.call("create_topics", {"jobs": TopicSpec(1)})
+    for name, state in (("none", ""), ("jobs", "Empty")):
+        changed = client.call("alter_share_offsets", "queue", {(name, 7): 0})
+        assert changed.parts == {(name, 7): UnknownTopicOrPartitionError}
+        assert client.call("describe_share_groups", ["queue"])["queue"].state == state
+
+
+def test_a_group_without_a_name_has_no_offsets(client: Client) -> None:
+    client.call("create_topics", {"jobs": TopicSpec(1)})
+    assert client.call("share_offsets", "", [("jobs", 0)]).error is UnknownError
+    assert client.call("share_offsets", "", [("none", 0)]).error is None
 
 
 class Rounds:
