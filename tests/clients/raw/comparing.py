@@ -122,6 +122,10 @@ class Broker:
             return {"": "silent" if isinstance(error, TimeoutError) else "closed"}
         self.world.learn(step, response)
         _forget_own(response, self._node)
+        if step.name == "DescribeTopicPartitions" and not step.request.topics:
+            _forget_others(response, step.request.cursor.topic_name)
+        if step.name == "DescribeQuorum":
+            _forget_times(response)
         return dict(_flat(response._struct, response, step.version, ""))
 
     def topics(self, seed: int) -> list[dict[str, Any]]:
@@ -152,6 +156,25 @@ def _forget_own(response: Any, node: int) -> None:
                 one.topics = [each for each in one.topics if not _is_own(each)]
         if every:
             setattr(response, name, [one for one in every if not _is_own(one)])
+
+
+def _forget_others(response: Any, name: str) -> None:
+    """Of a page of all topics keep those of the seed to which the first one belongs."""
+    seed = name.partition("-")[0] + "-"
+    response.topics = [one for one in response.topics if str(one.name).startswith(seed)]
+    if response.next_cursor is not None and not response.next_cursor.topic_name.startswith(seed):
+        response.next_cursor = None
+
+
+def _forget_times(response: Any) -> None:
+    """Leave out where the log of a quorum's one voter ends, and when it was asked."""
+    response.nodes = []  # which have the listener of the brokers here
+    for topic in response.topics:
+        for partition in topic.partitions:
+            partition.high_watermark = 0
+            for voter in partition.current_voters:
+                voter.replica_id = voter.log_end_offset = 0
+                voter.last_fetch_timestamp = voter.last_caught_up_timestamp = 0
 
 
 def _is_own(one: Any) -> bool:
@@ -241,7 +264,9 @@ def differences(
     ours.begin(seed)
     for number, step in enumerate(sequence(seed, length, only, once)):
         if step.name == "DescribeTopicPartitions" and not step.request.topics:
-            continue  # pages of all topics, Apache Kafka's own among them
+            cursor = step.request.cursor
+            if cursor is None or not cursor.topic_name.startswith(f"s{seed}-"):
+                continue  # pages of all topics, Apache Kafka's own among them
         answers = [one.ask(step) for one in (theirs, ours)]
         ends = time.monotonic() + SETTLE_SECONDS
         while answers[0] != answers[1] and not answers[0].get("") and _repeats(step):

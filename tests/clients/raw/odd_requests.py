@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from broker.clients import batch, timed
-from broker.server.samples import samples
+from broker.server.samples import STREAMS, samples
+from broker.server.share_samples import SHARED, SHARERS
+from kafka.protocol.admin import DescribeTopicPartitionsRequest
 
 from dafka.broker.server.table import BY_KEY
 
 LEFT_OUT = {
-    # members of groups: ./scripts/mixed_groups and the like; and what ends or changes the broker itself
+    # members of groups: ./scripts/odd_requests --members; and what ends or changes the broker itself
     *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat"),
-    *("StreamsGroupHeartbeat", "ShareFetch", "ShareAcknowledge", "SaslAuthenticate", "SaslHandshake"),
-    *("UnregisterBroker", "AddRaftVoter", "RemoveRaftVoter", "UpdateFeatures", "PushTelemetry"),
+    *("StreamsGroupHeartbeat", "ShareFetch", "ShareAcknowledge", "SaslAuthenticate"),
+    *("UnregisterBroker", "PushTelemetry", "GetTelemetrySubscriptions"),
     *("InitializeShareGroupState", "WriteShareGroupState", "DeleteShareGroupState", "ReadShareGroupState"),
-    *("ReadShareGroupStateSummary", "GetTelemetrySubscriptions", "AlterReplicaLogDirs", "DescribeQuorum"),
-    *("ShareGroupDescribe", "ConsumerGroupDescribe", "StreamsGroupDescribe", "DescribeShareGroupOffsets"),
-    *("AlterShareGroupOffsets", "DeleteShareGroupOffsets"),
+    "ReadShareGroupStateSummary",
     "WriteTxnMarkers",  # which brokers send each other
 }
 IDS = 1000  # of topics: UUID(int=IDS + n) is the n-th topic
@@ -63,6 +63,8 @@ _TIMES = (
     "retention_time_ms",
     "replica_id",
 )
+_SOFTWARE = ("tests", "a.b-c", "", " ", "-a", "a_b", "a" * 300, "\N{SNOWMAN}", "1.0-rc1")
+_GROUPS = (SHARED, SHARERS, STREAMS, "consumers")  # names of the samples
 _CONFIGS = ("retention.ms", "cleanup.policy", "no.such.key", "", "max.message.bytes", "min.insync.replicas")
 _VALUES = ("1000000", "compact", "-1", "-2", "", "abc", "delete,compact", "0", "1")
 
@@ -134,7 +136,9 @@ def sequence(seed: int, length: int, only: str = "", once: bool = False) -> Iter
         oddity = chance.choice((0.0, 0.1, 0.3))
         odd = _Odd(chance, seed, topics, oddity, api.name, once)
         _each(request._struct, request, version, odd.changed)
-        if hasattr(request, "validate_only") and chance.random() < 0.7:
+        if api.name == "UpdateFeatures":
+            version, request.validate_only = max(version, 1), True  # nothing becomes another broker
+        elif hasattr(request, "validate_only") and chance.random() < 0.7:
             request.validate_only = False
         yield Step(api.name, request, version)
 
@@ -191,14 +195,16 @@ class _Odd:
         name = field.name.lower()
         if isinstance(value, bool):
             return value if chance.random() > self._oddity else not value
-        if name in _TIMES or name.startswith("client_software"):
+        if name in _TIMES:
             return value
+        if value in _GROUPS:
+            value = f"s{self._seed}-{value}"
         if chance.random() >= max(self._oddity, 0.3 if self._is_place(name) else 0.0):
             return value
         if field.is_array():
             return self._list(value)
         if field.is_struct():
-            return value
+            return self._cursor() if name == "cursor" else value
         kind = field.type_str
         if kind == "string":
             return self._text(name, value)
@@ -225,6 +231,11 @@ class _Odd:
             return value
         return [*value, *copy.deepcopy(value)] if value else value
 
+    def _cursor(self) -> Any:
+        cursor = DescribeTopicPartitionsRequest.Cursor
+        index = self._chance.choice(_NUMBERS["partition"])
+        return cursor(topic_name=self._chance.choice(self._topics[: TOPICS + 4]), partition_index=index)
+
     def _text(self, name: str, value: Any) -> Any:
         chance = self._chance
         if self._api in ("AlterClientQuotas", "DescribeClientQuotas"):
@@ -241,7 +252,9 @@ class _Odd:
         if "transactional_id" in name:
             return chance.choice((f"s{self._seed}-t", f"s{self._seed}-u", "", None))
         if "group" in name or name == "key":
-            return chance.choice((f"s{self._seed}-g", f"s{self._seed}-h", "", None))
+            return chance.choice((*(f"s{self._seed}-{one}" for one in ("g", "h", *_GROUPS)), "", None))
+        if name.startswith("client_software"):
+            return chance.choice(_SOFTWARE)
         if "instance" in name or "rack" in name or "metadata" in name or "pattern" in name:
             return chance.choice((None, "", "some"))
         if "member" in name:

@@ -32,3 +32,17 @@ def test_a_request_stays_as_it_is_for_the_other_broker() -> None:
 
 def test_each_seed_has_topics_of_its_own() -> None:
     assert not set(names(1)) & set(names(11))
+
+
+def test_features_are_never_changed_and_pages_begin_anywhere() -> None:
+    steps = [step for seed in range(40) for step in sequence(seed, 30)]
+    updates = [step for step in steps if step.name == "UpdateFeatures"]
+    assert updates and all(step.version and step.request.validate_only for step in updates)
+    pages = [step.request.cursor for step in steps if step.name == "DescribeTopicPartitions"]
+    assert len({one and one.topic_name for one in pages}) > 2
+
+
+def test_groups_of_the_samples_belong_to_the_seed() -> None:
+    steps = [step for seed in range(20) for step in sequence(seed, 30) if "Group" in step.name]
+    names = {name for step in steps for name in getattr(step.request, "group_ids", None) or ()}
+    assert names and not names & {"sharers", "shared", "streams", "consumers"}

@@ -12,7 +12,7 @@ from dafka.broker.codec.messages.consumer_group import (
 )
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerMember, Partitions
-from dafka.broker.server.answers.naming import version_of
+from dafka.broker.server.answers.naming import as_named, version_of
 from dafka.broker.server.answers.operations import GROUP_OPERATIONS
 from dafka.broker.server.context import Context
 from dafka.hub.turns import Pace
@@ -85,7 +85,9 @@ def _may_see(context: Context) -> Any:
 def consumer_group_describe(broker: BrokerInterface, request: Any, context: Context) -> Any:
     operations = GROUP_OPERATIONS if request.include_authorized_operations else None
     groups = []
-    for name, found in broker.describe_consumer_groups(request.group_ids).items():
+    every = broker.describe_consumer_groups(request.group_ids)
+    for name in Pace().over(as_named(request.group_ids), every=1):
+        found = every[name]
         groups.append(
             _Described(
                 error_code=error_code(found.error),

@@ -145,7 +145,7 @@ def alter_replica_log_dirs(broker: BrokerInterface, request: Any, context: Conte
     paths = {folder.path for folder in broker.log_directories([])}
     names = {topic.name for folder in request.dirs for topic in folder.topics}
     topics = broker.metadata(names).topics
-    results: dict[str, list[Any]] = {}
+    results: dict[str, dict[int, Error | None]] = {}  # of a partition that is named twice: the last one
     for folder in request.dirs:
         for topic in folder.topics:
             known = len(topics[topic.name].partitions)
@@ -153,12 +153,18 @@ def alter_replica_log_dirs(broker: BrokerInterface, request: Any, context: Conte
                 error: Error | None = None if 0 <= number < known else UnknownTopicOrPartitionError
                 if folder.path not in paths:
                     error = LogDirNotFoundError
-                results.setdefault(topic.name, []).append(
-                    _Moved.AlterReplicaLogDirPartitionResult(
-                        partition_index=number, error_code=error_code(error)
-                    )
-                )
+                results.setdefault(topic.name, {})[number] = error
+    partition = _Moved.AlterReplicaLogDirPartitionResult
     return AlterReplicaLogDirsResponse(
         throttle_time_ms=0,
-        results=[_Moved(topic_name=name, partitions=some) for name, some in results.items()],
+        results=[
+            _Moved(
+                topic_name=name,
+                partitions=[
+                    partition(partition_index=number, error_code=error_code(error))
+                    for number, error in some.items()
+                ],
+            )
+            for name, some in results.items()
+        ],
     )

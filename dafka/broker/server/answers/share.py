@@ -29,7 +29,7 @@ from dafka.broker.interface.share import (
     SharePlace,
     ShareRequest,
 )
-from dafka.broker.server.answers.naming import topic_names, version_of
+from dafka.broker.server.answers.naming import as_asked, as_named, topic_names, version_of
 from dafka.broker.server.answers.operations import GROUP_OPERATIONS
 from dafka.broker.server.context import Context
 from dafka.hub.turns import Pace
@@ -95,7 +95,10 @@ def share_group_describe(broker: BrokerInterface, request: Any, context: Context
     operations = GROUP_OPERATIONS if request.include_authorized_operations else None
     return ShareGroupDescribeResponse(
         throttle_time_ms=0,
-        groups=[_group(name, one, names, operations) for name, one in Pace().over(described.items())],
+        groups=[
+            _group(name, described[name], names, operations)
+            for name in Pace().over(as_named(request.group_ids))
+        ],
     )
 
 
@@ -349,7 +352,11 @@ def alter_share_group_offsets(broker: BrokerInterface, request: Any, context: Co
         for one in topic.partitions
     }
     outcome = broker.alter_share_offsets(request.group_id, offsets)
-    topics = by_topic(outcome.parts)
+    topics: dict[str, list[tuple[int, Error | None]]] = {}
+    asked = [(one.topic_name, [each.partition_index for each in one.partitions]) for one in request.topics]
+    for topic, some in as_asked(asked if outcome.error is None else (), outcome.parts):
+        if some:
+            topics.setdefault(topic, []).extend(some)
     ids = _ids(broker, topics)
     return AlterShareGroupOffsetsResponse(
         throttle_time_ms=0,

@@ -23,6 +23,7 @@ from dafka.broker.interface.streams_groups import (
     TaskShare,
     Topology,
 )
+from dafka.broker.server.answers.naming import as_named
 from dafka.broker.server.answers.operations import GROUP_OPERATIONS
 from dafka.broker.server.context import Context
 from dafka.hub.turns import Pace
@@ -180,6 +181,7 @@ def _at_endpoint(one: EndpointPartitions) -> Any:
 
 def streams_group_describe(broker: BrokerInterface, request: Any, context: Context) -> Any:
     operations = GROUP_OPERATIONS if request.include_authorized_operations else None
+    every = broker.describe_streams_groups(request.group_ids)
     groups = [
         _Described(
             error_code=error_code(found.error),
@@ -192,7 +194,7 @@ def streams_group_describe(broker: BrokerInterface, request: Any, context: Conte
             members=[_member(one) for one in found.members],
             authorized_operations=operations if found.error is None else None,
         )
-        for name, found in broker.describe_streams_groups(request.group_ids).items()
+        for name, found in ((name, every[name]) for name in Pace().over(as_named(request.group_ids), every=1))
     ]
     return StreamsGroupDescribeResponse(throttle_time_ms=0, groups=groups)
 

@@ -20,6 +20,7 @@ from dafka.broker.codec.messages.cluster import (
     UnregisterBrokerResponse,
 )
 from dafka.broker.interface.broker import BrokerInterface, Error
+from dafka.broker.server.answers.naming import NO_UUID
 from dafka.broker.server.context import Context
 
 _CONTROLLER = "CONTROLLER"  # the listener of voters
@@ -27,7 +28,7 @@ _CONTROLLER = "CONTROLLER"  # the listener of voters
 
 def add_raft_voter(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """Nobody else could be a voter: there are no other brokers."""
-    error, detail = _wrong_cluster(broker, request)
+    error, detail = _wrong_request(broker, request)
     if error is None:
         if all(listener.name != _CONTROLLER for listener in request.listeners):
             error, detail = InvalidRequestError, f"The request has no endpoint for listener {_CONTROLLER}."
@@ -40,7 +41,7 @@ def add_raft_voter(broker: BrokerInterface, request: Any, context: Context) -> A
 
 def remove_raft_voter(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """The only voter stays."""
-    error, detail = _wrong_cluster(broker, request)
+    error, detail = _wrong_request(broker, request)
     if error is None:
         error, detail = _no_voters(broker, "removing")
     if error is None:
@@ -58,11 +59,14 @@ def unregister_broker(broker: BrokerInterface, request: Any, context: Context) -
     return UnregisterBrokerResponse(throttle_time_ms=0, error_code=error_code(error), error_message=detail)
 
 
-def _wrong_cluster(broker: BrokerInterface, request: Any) -> tuple[Error | None, str]:
+def _wrong_request(broker: BrokerInterface, request: Any) -> tuple[Error | None, str]:
+    """The error of another cluster's request, or of one without a voter."""
     own, named = broker.metadata(()).cluster_id, request.cluster_id
-    if named in (None, own):
-        return None, ""
-    return InconsistentClusterIdError, f'The given id "{named}" doesn\'t match the cluster id "{own}"'
+    if named not in (None, own):
+        return InconsistentClusterIdError, f'The given id "{named}" doesn\'t match the cluster id "{own}"'
+    if request.voter_id < 0 or request.voter_directory_id == NO_UUID:
+        return InvalidRequestError, "The request didn't include a valid voter"
+    return None, ""
 
 
 def _no_voters(broker: BrokerInterface, doing: str) -> tuple[Error | None, str]:

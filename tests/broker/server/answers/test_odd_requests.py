@@ -330,6 +330,15 @@ def test_nothing_may_be_done_with_a_group_that_cannot_be_described(wire: WireCli
         assert (found.error_code, found.authorized_operations) == (69, None)
 
 
+def test_a_group_of_a_newer_type_that_is_described_twice_is_answered_twice(wire: WireClient) -> None:
+    for kind in (ConsumerGroupDescribeRequest, ShareGroupDescribeRequest, StreamsGroupDescribeRequest):
+        asked = kind(group_ids=["g", "h", "g"], include_authorized_operations=False)
+        version = 0 if kind is StreamsGroupDescribeRequest else 1
+        assert [one.group_id for one in wire.ask(asked, version).groups] == ["g", "h", "g"]
+        asked.group_ids = ["g"] * 1000
+        assert len(wire.ask(asked, version).groups) == 1 + REPEATED
+
+
 def test_a_name_described_twice_is_answered_twice(wire: WireClient) -> None:
     groups = DescribeGroupsRequest(groups=["g", "g"], include_authorized_operations=True)
     answered = wire.ask(groups, 6).groups

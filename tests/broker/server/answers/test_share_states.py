@@ -96,6 +96,9 @@ def test_errors_of_offsets_have_the_words_that_tools_print(client: Client, topic
     )  # topics that are not there first
     assert [one.topic_name for one in answered(client, request).responses] == ["none", "jobs"]
 
+    request.topics *= 2
+    assert [len(one.partitions) for one in answered(client, request).responses] == [2, 2]
+
     def delete() -> dict[str, str | None]:
         topic = DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
         topics = [topic(topic_name=name) for name in ("jobs", "none")]

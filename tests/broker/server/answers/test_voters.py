@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from broker.clients import Client
@@ -24,16 +24,17 @@ from dafka.broker.codec.messages.cluster import (
 )
 from dafka.broker.interface.features import FeatureUpdate
 
+VOTER = {"cluster_id": None, "voter_id": 5, "voter_directory_id": uuid4()}
+
 
 def add(**changed: Any) -> Any:
     listener = AddRaftVoterRequest.Listener(name="CONTROLLER", host="localhost", port=9)
-    fields = {"cluster_id": None, "listeners": [listener], "voter_directory_id": uuid4(), **changed}
-    return AddRaftVoterRequest(timeout_ms=1000, voter_id=5, ack_when_committed=True, **fields)
+    fields = {"listeners": [listener], "timeout_ms": 1000, "ack_when_committed": True}
+    return AddRaftVoterRequest(**{**VOTER, **fields, **changed})
 
 
 def remove(**changed: Any) -> Any:
-    fields = {"cluster_id": None, **changed}
-    return RemoveRaftVoterRequest(voter_id=5, voter_directory_id=uuid4(), **fields)
+    return RemoveRaftVoterRequest(**{**VOTER, **changed})
 
 
 @pytest.mark.parametrize(("make", "level_1"), [(add, RequestTimedOutError), (remove, VoterNotFoundError)])
@@ -49,6 +50,13 @@ def test_voters_do_not_change(client: Client, make: Any, level_1: Any):
 
 def test_a_voter_needs_the_listener_of_voters(client: Client):
     assert answered(client, add(listeners=[])).error_code == InvalidRequestError.errno
+
+
+@pytest.mark.parametrize("make", [add, remove])
+@pytest.mark.parametrize("wrong", [{"voter_id": -1}, {"voter_directory_id": UUID(int=0)}])
+def test_a_voter_has_a_number_and_a_directory(client: Client, make: Any, wrong: Any):
+    assert answered(client, make(**wrong)).error_code == InvalidRequestError.errno
+    assert answered(client, make(**wrong, cluster_id="x")).error_code == InconsistentClusterIdError.errno
 
 
 def test_no_broker_is_unregistered(client: Client):
