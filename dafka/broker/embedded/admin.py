@@ -39,6 +39,7 @@ from dafka.broker.interface.groups import Error, TopicPartition
 from dafka.broker.interface.outcome import Outcome
 from dafka.broker.limits import SETTINGS_CHANGED
 from dafka.broker.positions.positions import Positions
+from dafka.broker.topics.client_metrics import WrongValueError, check_client_metrics
 from dafka.broker.topics.config_table import ALL_BROKERS, ConfigTable, row_of
 from dafka.broker.topics.configs import (
     KEYS,
@@ -46,7 +47,6 @@ from dafka.broker.topics.configs import (
     Key,
     check_configs,
     check_key,
-    check_value,
 )
 from dafka.broker.topics.dynamic_configs import (
     SettledConfigError,
@@ -148,7 +148,7 @@ class AdminCalls(AdminInterface):
                 )
             except InvalidConfigError as error:
                 own = resource[0] in (ResourceType.TOPIC, ResourceType.GROUP)
-                own = own or isinstance(error, _NoListError | SettledConfigError)
+                own = own or isinstance(error, _NoListError | SettledConfigError | WrongValueError)
                 outcome = Outcome(InvalidConfigurationError if own else InvalidRequestError, str(error))
             except (_RequestError, loggers.LoggerRequestError) as error:
                 outcome = Outcome(InvalidRequestError, str(error))
@@ -212,10 +212,8 @@ class AdminCalls(AdminInterface):
                 changed = _changed(before, changes, group_keys(), entries, "group")
                 check_all(changed, self._configs.broker_value)
                 return changed
-            keys = client_metrics_keys()
-            changed = _changed(before, changes, keys, entries, "client metrics")
-            for key, value in changed.items():
-                check_value(keys, key, value, "client metrics")
+            changed = _changed(before, changes, client_metrics_keys(), entries, "client metrics")
+            check_client_metrics(changed)
             return changed
 
         if validate_only:

@@ -182,11 +182,12 @@ class TopicCalls(TopicInterface):
             except LogError as failed:
                 answers[name] = self._failed("creating topic", name, failed)
             else:
-                answers[name] = Outcome(error, "" if error is None else _why_not_created(name, spec, error))
+                detail = "" if error is None else self._why_not_created(name, spec, error)
+                answers[name] = Outcome(error, detail)
         return answers
 
     def _create(self, name: str, spec: TopicSpec, validate_only: bool) -> Error | None:
-        if not is_legal(name):
+        if not is_legal(name) or self._topics.alike(name):
             return InvalidTopicError
         check_configs(spec.configs)
         error = self._topics.create(name, spec.partitions, spec.configs, validate_only=validate_only)
@@ -194,6 +195,19 @@ class TopicCalls(TopicInterface):
             partitions = "by default" if spec.partitions < 0 else spec.partitions
             log.info("topic %r is created: partitions %s, settings %s", name, partitions, spec.configs)
         return error
+
+    def _why_not_created(self, name: str, spec: TopicSpec, error: Error) -> str:
+        other = self._topics.alike(name)
+        if error is InvalidTopicError and other is not None:
+            return f"Topic {name!r} collides with existing topic: {other}"
+        if error is InvalidTopicError:
+            return f"{name!r} cannot be the name of a topic: letters, digits, '.', '_' and '-', 249 at most"
+        if error is InvalidPartitionsError:
+            return f"a topic has partitions, not {spec.partitions}"
+        if error is PolicyViolationError:
+            most = f"{PARTITIONS_PER_TOPIC} partitions at most, and all together {PARTITIONS_KEPT}"
+            return f"a topic has {most}, not {spec.partitions} more"
+        return f"topic {name!r} exists"
 
     def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Outcome]:
         answers: dict[str, Outcome] = {}
@@ -250,14 +264,3 @@ class TopicCalls(TopicInterface):
             self._lifecycle.check()
             log.warning("topic %r is deleted, but not yet all rows about it: %s", topic.name, error)
         return None
-
-
-def _why_not_created(name: str, spec: TopicSpec, error: Error) -> str:
-    if error is InvalidTopicError:
-        return f"{name!r} cannot be the name of a topic: letters, digits, '.', '_' and '-', 249 at most"
-    if error is InvalidPartitionsError:
-        return f"a topic has partitions, not {spec.partitions}"
-    if error is PolicyViolationError:
-        most = f"a topic has {PARTITIONS_PER_TOPIC} partitions at most, and all together {PARTITIONS_KEPT}"
-        return f"{most}, not {spec.partitions} more"
-    return f"topic {name!r} exists"

@@ -42,6 +42,9 @@ CONFIGS = "configs"
 SETTINGS_KEPT = 1000  # read, of topics that set something else
 ALL_BROKERS = "default"  # the row for every broker; on the wire its name is empty
 
+WITHOUT_DEFAULT = frozenset(("log.flush.interval.ms", "log.roll.ms", "log.roll.jitter.ms"))
+"""Settings of the broker that in Kafka have no default themselves: topics' come from other ones."""
+
 _SOURCES = (
     ConfigSource.DYNAMIC_BROKER,
     ConfigSource.DYNAMIC_DEFAULT_BROKER,
@@ -115,7 +118,8 @@ class ConfigTable:
         return dict(sorted({**shared, **own}.items()))
 
     def _topic_entry(self, configs: Mapping[str, str], name: str) -> ConfigEntry:
-        return _entry(name, KEYS[name], self._chain(configs, name))
+        key = KEYS[name]
+        return _entry(name, key, self._chain(configs, name), key.broker in ("", *WITHOUT_DEFAULT))
 
     def of_broker(self) -> dict[str, ConfigEntry]:
         """All settings of this broker."""
@@ -150,7 +154,7 @@ class ConfigTable:
                 chain += self._broker_chain(key.broker)
             else:  # a few have a name there, but no setting
                 chain.append(ConfigSynonym(key.broker or setting, key.default, ConfigSource.DEFAULT))
-            entries[setting] = _entry(setting, key, chain)
+            entries[setting] = _entry(setting, key, chain, not is_group)
         return entries
 
     def of_group(self, group: str, setting: str) -> str:
@@ -250,7 +254,8 @@ def row_of(type_: int, name: str) -> str:
     return f"{int(type_)}:{name}"
 
 
-def _entry(name: str, key: Key, chain: Sequence[ConfigSynonym]) -> ConfigEntry:
+def _entry(name: str, key: Key, chain: Sequence[ConfigSynonym], without_default: bool = False) -> ConfigEntry:
+    """``chain`` has its values, the one in effect first; ``without_default``: tools see no default."""
     sensitive = key.type == ConfigType.PASSWORD or key is UNKNOWN
     if sensitive:
         chain = [one._replace(value=None) for one in chain]
@@ -263,5 +268,9 @@ def _entry(name: str, key: Key, chain: Sequence[ConfigSynonym]) -> ConfigEntry:
         sensitive=sensitive,
         type=ConfigType(key.type),
         documentation=documentation().get(name),
-        synonyms=chain,
+        synonyms=[
+            one
+            for one in chain
+            if one.source != ConfigSource.DEFAULT or not (without_default or one.value is None)
+        ],
     )

@@ -87,6 +87,13 @@ def switch(value: str) -> bool:
     return _one_of("true", "false")(value.lower()) == "true"
 
 
+def _local(value: str) -> bool:
+    """Parse whether old records are moved to remote storage."""
+    if switch(value):
+        raise ValueError("false, for there is no remote storage")
+    return False
+
+
 def _policy(value: str) -> frozenset[str]:
     """An empty policy keeps records for ever."""
     parts = frozenset(part.strip() for part in value.split(",")) if value.strip() else frozenset[str]()
@@ -181,7 +188,7 @@ KEYS: dict[str, Key] = {
     "follower.replication.throttled.replicas": Key("", _replicas, ConfigType.LIST),
     "local.retention.ms": _long(-2, -2, "log.local.retention.ms"),
     "local.retention.bytes": _long(-2, -2, "log.local.retention.bytes"),
-    "remote.storage.enable": _boolean("false"),
+    "remote.storage.enable": Key("false", _local, ConfigType.BOOLEAN),
     "remote.log.copy.disable": _boolean("false"),
     "remote.log.delete.on.disable": _boolean("false"),
 }

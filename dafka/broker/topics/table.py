@@ -81,6 +81,7 @@ class TopicTable:
         self._topics: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._by_names: dict[tuple[bytes, bytes], Partition] = {}
+        self._alike: dict[str, set[str]] = {}  # by what is left of a name without the difference of . and _
         self.deleted = DeletedPartitions(log, writer, clock)
         self.version = 0
         """The number of changes: a topic was created or deleted, or got partitions."""
@@ -105,6 +106,11 @@ class TopicTable:
         """The topic of that name."""
         topic = self._topics.get(name)
         return None if topic is None or topic.deleted else topic
+
+    def alike(self, name: str) -> str | None:
+        """A topic whose name differs from this one by ``.`` and ``_`` alone: Kafka has none besides it."""
+        others = self._alike.get(name.replace(".", "_"), set())
+        return None if name in others else next(iter(others), None)
 
     def by_id(self, topic_id: UUID) -> Topic | None:
         """The topic with that id."""
@@ -282,6 +288,11 @@ class TopicTable:
         self._writer.put_and_wait({**rows, (TOPICS, topic.name): None})
         del self._topics[topic.name]
         del self._by_id[topic.topic_id]
+        same = topic.name.replace(".", "_")
+        if "_" in same:
+            self._alike[same].discard(topic.name)
+            if not self._alike[same]:
+                del self._alike[same]
         for partition in pace.over(topic.partitions):
             del self._by_names[topic.octets, partition.address]
             if partition.writable:
@@ -351,6 +362,9 @@ class TopicTable:
         for partition in Pace().over(topic.partitions):
             self._by_names[topic.octets, partition.address] = partition
         self._topics[topic.name] = self._by_id[topic.topic_id] = topic
+        same = topic.name.replace(".", "_")
+        if "_" in same:
+            self._alike.setdefault(same, set()).add(topic.name)
         self._note_change(topic)
         return topic
 

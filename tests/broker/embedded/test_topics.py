@@ -48,6 +48,28 @@ def test_illegal_names_are_refused(client, name):
     assert client.call("metadata", [name], True).topics[name].error is errors.InvalidTopicError
 
 
+def test_names_that_differ_in_dots_and_underlines_alone_are_refused(tmp_path):
+    """Kafka's metrics could not tell them apart."""
+    with Broker(tmp_path) as broker:
+        Client(broker).create("a.b_c")
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        for name in ("a_b_c", "a.b.c"):
+            outcome = client.call("create_topics", {name: TopicSpec(1, {"no": "setting"})})[name]
+            assert outcome.error is errors.InvalidTopicError
+            assert outcome.detail == f"Topic '{name}' collides with existing topic: a.b_c"
+            assert client.call("metadata", [name], True).topics[name].error is errors.InvalidTopicError
+        again = client.call("create_topics", {"a.b_c": TopicSpec(1)})["a.b_c"]
+        assert again.error is errors.TopicAlreadyExistsError
+        client.create("a-b-c")
+        client.call("create_partitions", {"a.b_c": 2})
+        client.call("delete_topics", ["a.b_c"])
+        client.create("a_b_c")
+        assert (
+            client.call("create_topics", {"a.b_c": TopicSpec(1)})["a.b_c"].error is errors.InvalidTopicError
+        )
+
+
 def test_callers_that_create_the_same_topic_at_once_get_the_same(client):
     def create_together():
         greens = [gevent.spawn(client.core.metadata, ["t"], True) for _ in range(10)]

@@ -60,6 +60,18 @@ def test_a_setting_has_the_value_of_the_nearest_place_that_sets_it(client, table
     assert table.of_topic({})[KEY].value == "2000"
 
 
+def test_a_default_that_no_setting_of_the_broker_has_is_no_synonym(table):
+    topic, broker = table.of_topic({"flush.ms": "5"}), table.of_broker()
+    assert chain(topic["flush.ms"]) == [("flush.ms", "5", ConfigSource.TOPIC)]
+    for name in ("segment.ms", "segment.jitter.ms", "remote.storage.enable"):
+        assert topic[name].value is not None and chain(topic[name]) == []
+    assert chain(topic[KEY])[-1][2] == chain(broker[BROKER_KEY])[-1][2] == ConfigSource.DEFAULT
+    assert chain(broker["broker.rack"]) == []
+    metrics = table.of_other(ResourceType.CLIENT_METRICS, "s")["interval.ms"]
+    assert (metrics.value, metrics.source, chain(metrics)) == ("300000", ConfigSource.DEFAULT, [])
+    assert chain(table.of_other(ResourceType.GROUP, "g")["share.auto.offset.reset"])
+
+
 def test_values_set_while_the_broker_runs_go_before_those_it_was_started_with():
     with Broker(retention_ms=5000) as broker:
         client = Client(broker)

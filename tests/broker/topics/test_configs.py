@@ -75,6 +75,7 @@ def test_values_are_accepted_in_every_form_that_kafka_accepts(name, value):
         ("compression.zstd.level", "23", "22 or less"),
         ("remote.log.copy.disable", "perhaps", "one of true, false"),
         ("leader.replication.throttled.replicas", "all", "partition:broker"),
+        ("remote.storage.enable", "true", "false, for there is no remote storage, not 'true'"),
         ("retention.ms", "1_000", "not '1_000'"),
         ("message.timestamp.type", "Whenever", "one of CreateTime, LogAppendTime"),
         ("min.cleanable.dirty.ratio", "2", "a number from 0 to 1"),

@@ -21,6 +21,8 @@ from clients.servers import APACHE, DAFKA, running
 from kafka.protocol.admin import CreateTopicsRequest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
+from dafka.broker.codec.messages.share_group import DescribeShareGroupOffsetsRequest
+
 SETTLE_SECONDS = 1.0
 """How long Apache Kafka's broker may take to hear of what its controller has changed."""
 
@@ -67,6 +69,7 @@ class Broker:
         self._wire = self._connected()
         self._node = self._wire.ask(MetadataRequest(topics=[]), 9).controller_id
         self.world = World([], self._node)
+        self._groups = ""  # what the names of the groups of a sequence begin with
 
     def _connected(self) -> WireClient:
         wire = WireClient(self._server)
@@ -98,9 +101,20 @@ class Broker:
         answer = self._wire.ask(CreateTopicsRequest(topics=topics, timeout_ms=30_000, validate_only=False), 7)
         ids = {one.name: one.topic_id for one in answer.topics}
         self.world = World([ids[name] for name in names(seed)], self._node)
+        self._groups = f"s{seed}-"
         ends = time.monotonic() + 30
         while any(one["error_code"] for one in self._topics(names(seed))) and time.monotonic() < ends:
             time.sleep(0.01)
+        while not self._groups_know(names(seed)) and time.monotonic() < ends:
+            time.sleep(0.01)
+
+    def _groups_know(self, topics: list[str]) -> bool:
+        """Whether the coordinator of groups has heard of topics."""
+        asked = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+        topic = asked.DescribeShareGroupOffsetsRequestTopic
+        group = asked(group_id="nobody", topics=[topic(topic_name=name, partitions=[0]) for name in topics])
+        found = self._wire.ask(DescribeShareGroupOffsetsRequest(groups=[group]), 1).groups[0].topics
+        return len(found) == len(topics) and all(one.topic_id.int for one in found)
 
     def ask(self, step: Step) -> Flat:
         """What is answered, without what is ignored; asked again while it is being prepared."""
@@ -124,6 +138,8 @@ class Broker:
         _forget_own(response, self._node)
         if step.name == "DescribeTopicPartitions" and not step.request.topics:
             _forget_others(response, step.request.cursor.topic_name)
+        if step.name == "ListGroups":
+            response.groups = [one for one in response.groups if one.group_id.startswith(self._groups)]
         if step.name == "DescribeQuorum":
             _forget_times(response)
         return dict(_flat(response._struct, response, step.version, ""))

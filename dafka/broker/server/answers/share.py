@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
-from kafka.errors import InvalidRequestError, UnknownTopicOrPartitionError
+from kafka.errors import InvalidRequestError, UnknownError, UnknownTopicOrPartitionError
 
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.codec.messages.share_group import (
@@ -299,12 +299,18 @@ def describe_share_group_offsets(broker: BrokerInterface, request: Any, context:
 
 
 def _offsets(broker: BrokerInterface, group: Any) -> Any:
-    wanted = None
-    if group.topics is not None:
-        wanted = [(topic.topic_name, number) for topic in group.topics for number in topic.partitions]
+    asked = [(topic.topic_name, topic.partitions) for topic in group.topics or ()]
+    ids = _ids(broker, [name for name, _ in asked])
+    if any(name in ids and not numbers for name, numbers in asked):
+        return refused_offsets(group.group_id, UnknownError)  # as in Kafka
+    wanted = None if group.topics is None else [(name, number) for name, some in asked for number in some]
     found = broker.share_offsets(group.group_id, wanted)
-    topics = by_topic(found.partitions)
-    ids = _ids(broker, topics)
+    topics = list(by_topic(found.partitions).items())
+    if wanted is None:
+        ids = _ids(broker, [name for name, _ in topics])
+    elif found.error is None:  # topics that are not there come first, and as often as they are named
+        unknown = as_asked([one for one in asked if one[0] not in ids], found.partitions)
+        topics = [*unknown, *(one for one in topics if one[0] in ids)]
     return _Offsets(
         group_id=group.group_id,
         topics=[
@@ -313,7 +319,7 @@ def _offsets(broker: BrokerInterface, group: Any) -> Any:
                 topic_id=ids.get(topic, _NO_TOPIC),
                 partitions=[offset_of(number, one) for number, one in some],
             )
-            for topic, some in topics.items()
+            for topic, some in topics
         ],
         error_code=error_code(found.error),
         error_message=error_message(found.error, found.detail),

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import base64
+from typing import Any
 from uuid import UUID
 
 import pytest
 from broker.clients import Client
 from broker.server.client import answered
 from broker.server.share_samples import state_samples
-from kafka.errors import InvalidRequestError, UnknownTopicOrPartitionError
+from kafka.errors import InvalidRequestError, UnknownError, UnknownTopicOrPartitionError
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from dafka.broker.codec.messages.share_group import (
     AlterShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
     ShareGroupHeartbeatRequest,
 )
 
@@ -137,3 +139,20 @@ def test_heartbeats_are_refused_with_the_words_that_clients_log(client: Client, 
         )
     assert beat(1, "n")[0] == f"Member n is not a member of group {GROUP}."
     assert beat(-2)[0] == "MemberEpoch is invalid."
+
+
+def test_offsets_of_topics_that_are_not_there_are_told_as_often_as_asked(client: Client, topic_id: UUID):
+    asked = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+    topic = asked.DescribeShareGroupOffsetsRequestTopic
+
+    def described(*topics: tuple[str, list[int]]) -> Any:
+        named = [topic(topic_name=name, partitions=numbers) for name, numbers in topics]
+        request = DescribeShareGroupOffsetsRequest(groups=[asked(group_id=GROUP, topics=named)])
+        (found,) = answered(client, request).groups
+        return found.error_code, [(one.topic_name, len(one.partitions)) for one in found.topics]
+
+    assert described(("jobs", [])) == (UnknownError.errno, [])
+    assert described(("jobs", [0, 0]), ("none", [0, 0]), ("none", [])) == (
+        0,
+        [("none", 2), ("none", 0), ("jobs", 1)],
+    )
