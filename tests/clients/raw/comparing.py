@@ -114,7 +114,7 @@ class Broker:
         topic = asked.DescribeShareGroupOffsetsRequestTopic
         group = asked(group_id="nobody", topics=[topic(topic_name=name, partitions=[0]) for name in topics])
         found = self._wire.ask(DescribeShareGroupOffsetsRequest(groups=[group]), 1).groups[0].topics
-        return len(found) == len(topics) and all(one.topic_id.int for one in found)
+        return len(found) == len(topics) and all(one.topic_id for one in found)
 
     def ask(self, step: Step) -> Flat:
         """What is answered, without what is ignored; asked again while it is being prepared."""
