@@ -64,7 +64,7 @@ def _wrong_request(broker: BrokerInterface, request: Any) -> tuple[Error | None,
     own, named = broker.metadata(()).cluster_id, request.cluster_id
     if named not in (None, own):
         return InconsistentClusterIdError, f'The given id "{named}" doesn\'t match the cluster id "{own}"'
-    if request.voter_id < 0 or request.voter_directory_id == NO_UUID:
+    if request.voter_id < 0 or request.voter_directory_id in (None, NO_UUID):
         return InvalidRequestError, "The request didn't include a valid voter"
     return None, ""
 

@@ -53,7 +53,9 @@ def test_a_voter_needs_the_listener_of_voters(client: Client):
 
 
 @pytest.mark.parametrize("make", [add, remove])
-@pytest.mark.parametrize("wrong", [{"voter_id": -1}, {"voter_directory_id": UUID(int=0)}])
+@pytest.mark.parametrize(
+    "wrong", [{"voter_id": -1}, {"voter_directory_id": UUID(int=0)}, {"voter_directory_id": None}]
+)
 def test_a_voter_has_a_number_and_a_directory(client: Client, make: Any, wrong: Any):
     assert answered(client, make(**wrong)).error_code == InvalidRequestError.errno
     assert answered(client, make(**wrong, cluster_id="x")).error_code == InconsistentClusterIdError.errno
