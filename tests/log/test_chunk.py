@@ -9,7 +9,18 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dafka.log.chunk import BATCH, RAW, Chunk, ChunkKey, decode_chunk, encode_chunk, join_stamps, value_size
+from dafka.log.chunk import (
+    BATCH,
+    RAW,
+    Chunk,
+    ChunkKey,
+    Pieces,
+    decode_chunk,
+    encode_chunk,
+    encode_pieces,
+    join_stamps,
+    value_size,
+)
 
 U64 = st.integers(0, 2**63 - 2)
 CONTENTS = st.lists(st.binary(max_size=50), min_size=1, max_size=30)
@@ -29,6 +40,17 @@ def test_keys_sort_as_bytes_by_partition_and_sequence(places: list[tuple[int, in
     assert packed == sorted(packed)
     assert [ChunkKey.unpack(key) for key in packed] == keys
     assert all(a <= b for a, b in pairwise(packed))
+
+
+def test_large_contents_are_written_from_where_they_are() -> None:
+    contents = [bytes(50_000), b"x" * 70_000]
+    stamps = [(2, 5)]
+    key = key_of(0, contents, stamps).pack()
+    value = encode_pieces(key, RAW, contents, stamps)
+    assert isinstance(value, Pieces)
+    assert all(piece is content for piece, content in zip(value.pieces[1:-1], contents, strict=True))
+    assert bytes(value) == encode_chunk(key, RAW, contents, stamps)
+    assert len(value) == len(bytes(value))
 
 
 @given(CONTENTS, TIMES, st.integers(0, 2**62))
