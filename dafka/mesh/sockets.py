@@ -48,8 +48,10 @@ class Socket:
         self._send = super(zmq.Socket, self._socket).send
         self._recv = super(zmq.Socket, self._socket).recv
         self._get = super(zmq.Socket, self._socket).get
+        self._on_ready = on_ready
         self._watcher = gevent.get_hub().loop.io(self._socket.getsockopt(zmq.FD), 1)
         self._watcher.start(on_ready)
+        self._kept: list[list[bytes]] = []  # a message that was taken before its connection was given up
         self.closed = False
 
     def set(self, option: int, value: int | bytes) -> None:
@@ -102,9 +104,18 @@ class Socket:
         self._socket.connect(address)
 
     def disconnect(self, address: str) -> None:
-        """Undo :meth:`connect`."""
+        """Undo :meth:`connect`. What was not received by then is lost, but for one message at most.
+
+        A socket that was asked whether it is readable has taken the first frame of a message. If the others
+        go with their connection, the next call that receives aborts the process (libzmq 4.3.5, "Assertion
+        failed: !_more"). So all of the message is taken before.
+        """
+        if not self._kept:
+            self._kept = self._receive(1, 1)
         self._allow_six(address)  # it is looked up again
         self._socket.disconnect(address)
+        if self._kept:
+            self._on_ready()
 
     def _allow_six(self, address: str) -> None:
         """Have ZeroMQ take an address of IPv6, and others as without it: it would make IPv6's of them."""
@@ -125,6 +136,8 @@ class Socket:
 
     def readable(self) -> bool:
         """Whether a message waits. Asking may use up the descriptor's edge."""
+        if self._kept:
+            return True
         events: int = self._get(zmq.EVENTS)  # type: ignore[assignment]
         return bool(events & zmq.POLLIN)
 
@@ -133,6 +146,12 @@ class Socket:
 
         Ends with the message that makes it ``size`` bytes of last frames.
         """
+        if self._kept:
+            kept, self._kept = self._kept, []
+            return kept
+        return self._receive(limit, size)
+
+    def _receive(self, limit: int, size: int) -> list[list[bytes]]:
         recv, get = self._recv, self._get
         messages: list[list[bytes]] = []
         append = messages.append

@@ -24,10 +24,12 @@ MESH = {"beacon_interval": INTERVAL, "beacon_timeout": TIMEOUT}
 
 
 class Child:
-    """A process and what it has printed."""
+    """A process and what it has printed. ``others`` are those that it may wait for."""
 
-    def __init__(self, *command: str, prefix: Sequence[str] = ()) -> None:
+    def __init__(self, *command: str, prefix: Sequence[str] = (), others: Sequence[Child] = ()) -> None:
         self.lines: list[str] = []
+        self._others = others
+        self._is_to_end = False
         self.process = forking.Popen(
             [*prefix, sys.executable, *command],
             stdin=subprocess.DEVNULL,
@@ -54,6 +56,10 @@ class Child:
                 self._reader.join(10)  # what it has said before
             found = condition(self.lines)
             assert found or not has_ended, f"ended with {self.process.returncode}: {self.lines[-5:]}"
+            for other in self._others if not found else ():
+                assert not other.has_died(), (
+                    f"another ended with {other.process.returncode}: {other.lines[-5:]}"
+                )
             return found
 
         until(has_come, lambda: f"last lines: {self.lines[-5:]}")
@@ -63,12 +69,20 @@ class Child:
         self.until(lambda lines: any(line.startswith(word) for line in lines))
         return next(line for line in reversed(self.lines) if line.startswith(word))[len(word) :].strip()
 
+    def has_died(self) -> bool:
+        """Whether it ended with an error, which nobody had told it to."""
+        if self._is_to_end or not self.process.poll():
+            return False
+        self._reader.join(10)  # what it has said before
+        return True
+
     def send(self, number: int) -> None:
         """Send a signal to this process."""
         self.process.send_signal(number)
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """End it by a signal and wait; its exit status."""
+        self._is_to_end = True
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
             self.process.send_signal(number)
@@ -86,7 +100,7 @@ class Children:
         self._children: list[Child] = []
 
     def start(self, *command: str, prefix: Sequence[str] = ()) -> Child:
-        child = Child(*command, prefix=prefix)
+        child = Child(*command, prefix=prefix, others=self._children)
         self._children.append(child)
         return child
 
