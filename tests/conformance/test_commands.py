@@ -250,7 +250,7 @@ def test_fetched_records_come_in_ascending_order(tmp_path):
     ):
         for number in range(3000):
             producer.send(b"%d" % number)
-        producer.flush(10.0)
+        producer.flush(100)
         partition = producer.address.encode()
         asked = Fetch(partition, ADDRESS, b"hello", 7, 2500)
         peer.meet(b"F")

@@ -136,8 +136,12 @@ def test_with_very_many_subscribed_topics_each_node_is_roused(ticking, counts, m
     monkeypatch.setattr(limits, "LISTENED_TOPICS", 2)
     node = Listened(counts, b"last")
     get_hub().run(ticking.add, node)
-    for topic in (b"one", b"two", b"other"):
-        get_hub().run(ticking.rouse, topic)
+
+    def rouse_all() -> None:  # at once: in a round of its own each of them would be none too many
+        for topic in (b"one", b"two", b"other"):
+            ticking.rouse(topic)
+
+    get_hub().run(rouse_all)
     until(lambda: counts[node])
 
 
