@@ -35,7 +35,7 @@ from dafka.commit.writer import Writer
 from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
 from dafka.hub.pool import Aside
-from dafka.hub.turns import Pace
+from dafka.hub.turns import Pace, in_pieces
 from dafka.log import DamagedError, Log, LogClosedError, LogError, shapes
 from dafka.log.repeating import bounded_logger
 
@@ -146,6 +146,8 @@ class KeptMembers:
         self._table = log.table(MEMBERS, shapes.RowShape(_is_key, self._is_row))
         self._table.leave_on_disk()
         self._written: dict[str, _Written] = {}
+        # Rows of before the start that no group has yet, by key: it goes through all in pieces.
+        self._unclaimed = dict.fromkeys(Pace().over(self._table.keys()))
 
     # -- writing --------------------------------------------------------------------------------
 
@@ -231,7 +233,9 @@ class KeptMembers:
             if known.rows.pop(which, None) is None:
                 return {}
             known.deleted.add(which)
-        return {(MEMBERS, key_of(name, which)): row}
+        key = key_of(name, which)
+        self._unclaimed.pop(key, None)
+        return {(MEMBERS, key): row}
 
     def _put(self, name: str, known: _Written, rows: Rows, number: int) -> None:
         deleted, known.deleted = known.deleted, set()
@@ -341,7 +345,7 @@ class KeptMembers:
 
     def stored(self) -> Iterator[tuple[str, GroupType, Saved, list[Saved]]]:
         """Each group of which members are kept: its name, type, its own row and those of its members."""
-        for name in list(dict.fromkeys(_name_of(key) for key in self._table.keys())):  # noqa: SIM118
+        for name in dict.fromkeys(map(_name_of, Pace().over(list(self._unclaimed)))):
             found = self._read(name)
             if found is not None:
                 yield name, *found
@@ -378,7 +382,7 @@ class KeptMembers:
         return row[0], read(row[1:])
 
     def begin_with(self, name: str, group: KeptGroup) -> None:
-        """These are the rows of a group that was read; its other stored rows are deleted.
+        """These are the rows of a group that was read.
 
         Waits as a green thread; nobody else calls yet.
         """
@@ -390,16 +394,23 @@ class KeptMembers:
             is_large = change.items > MADE_AT_ONCE
             if (_ASIDE.run(_encoded, change) if is_large else _encoded(change)) is not None:
                 known.rows[member_id] = change.saved
+                self._unclaimed.pop(key_of(name, member_id), None)
         group.take_unsaved()
         known.rows[WHOLE] = group.saved_whole()
+        self._unclaimed.pop(key_of(name, WHOLE), None)
 
     def forget_others(self) -> None:
-        """Delete all rows but those of groups that have members; waits as a green thread."""
-        used = {key_of(name, which) for name, known in self._written.items() for which in known.rows}
-        gone: Rows = {(MEMBERS, key): None for key in self._table.unordered() if key not in used}
+        """Delete the rows of before the start that no group goes on with; waits as a green thread.
+
+        A group may write one of them meanwhile, which stays. Its own row goes before those of its members.
+        """
+        unclaimed = self._unclaimed
         try:
-            if gone:
-                self._writer.put_and_wait(gone)
+            for some in in_pieces(list(unclaimed), KEPT_MEMBERS_IN_A_ROUND):
+                gone: Rows = {(MEMBERS, key): None for key in some if key in unclaimed}
+                if gone:
+                    self._writer.put_and_wait(gone)
+            unclaimed.clear()
         except LogError as error:
             log.warning("rows of members that are gone were not deleted: %s", error)
 
