@@ -54,7 +54,12 @@ class OffsetExpiry:
                 some = []
                 pause()
         deleted += self._expire(some, kept)
-        gone = [group for group in self._times if group not in kept and not self._is_known(group)]
+        gone: list[str] = []
+        for count, group in enumerate(self._times, 1):
+            if group not in kept and not self._is_known(group):
+                gone.append(group)
+            if not count % _ROWS:
+                pause()
         for begin in range(0, len(gone), _ROWS):
             self._times.forget([one for one in gone[begin : begin + _ROWS] if not self._is_known(one)])
             pause()

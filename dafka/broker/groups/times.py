@@ -100,8 +100,8 @@ class GroupTimes:
         return at
 
     def __iter__(self) -> Iterator[str]:
-        """The groups that have a row and no members."""
-        return iter([group for group in self._table.unordered() if group not in self._occupied])
+        """The groups that have a row and no members; rows may come and go meanwhile."""
+        return (group for group in self._table.unordered() if group not in self._occupied)
 
     def forget(self, groups: list[str]) -> None:
         """Delete the rows of these groups, but for those that have members; waits as a green thread."""

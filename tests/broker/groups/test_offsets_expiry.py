@@ -255,6 +255,29 @@ def test_the_expiry_of_many_offsets_lets_other_green_threads_run(retention, monk
     assert pauses[:4] == [35, 25, 15, 5]
 
 
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_very_many_groups_are_forgotten_in_pieces_but_for_one_that_comes_back(
+    retention, monkeypatch, comes_back
+):
+    monkeypatch.setattr(offsets_expiry, "_ROWS", 10)
+    rows = retention.client.core.log.table(GROUPS)
+    writer = retention.client.core._writer
+    names = [f"g{number}" for number in range(45)]
+    retention.client.connection.hub.run(writer.put_and_wait, {(GROUPS, name): 5 for name in names})
+    pauses = 0
+
+    def pause() -> None:
+        nonlocal pauses
+        pauses += 1
+        if pauses == 2 and comes_back:  # all of its piece have been looked at
+            retention.client.core.commit_offsets("g0", {("t", 0): CommittedOffset(7)})
+
+    retention.look(pause)
+    assert pauses >= 4 + 5
+    assert list(rows) == ["g0"] * comes_back
+    assert retention.committed("g0") == ({"t": 7} if comes_back else {})
+
+
 def test_a_group_whose_offsets_were_deleted_is_listed_until_the_next_look(retention):
     """As in Kafka."""
     retention.commit()
