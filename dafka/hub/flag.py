@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections import deque
+from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import gevent
 from gevent.hub import Waiter
 
 from dafka.hub import limits
+from dafka.hub.turns import in_later_turn
 from dafka.hub.waits import LONGEST
+
+T = TypeVar("T")
 
 
 class Flag:
@@ -25,13 +30,14 @@ class Flag:
         self._waiting: list[Waiter] = []
 
     def set(self) -> None:
-        """Wake the waiters in their order; later waits return at once until :meth:`clear`. Never blocks."""
+        """Wake the waiters in their order; later waits return at once until :meth:`clear`. Never blocks.
+
+        Of very many, those for whom there is no time in this turn go on in later ones.
+        """
         self._set = True
         waiting, self._waiting = self._waiting, []
         if waiting:
-            loop = gevent.get_hub().loop
-            for waiter in waiting:
-                loop.run_callback(waiter.switch, True)
+            _of(gevent.get_hub(), _woken, _Woken).add(waiting)
 
     def clear(self) -> None:
         """Further waits are for the next :meth:`set`."""
@@ -45,15 +51,44 @@ class Flag:
         if self._set:
             return True
         waiter = Waiter()
-        ticks = _ticks_of(gevent.get_hub())
+        ticks = _of(gevent.get_hub(), _ticks, _Ticks)
         tick = ticks.add(waiter, seconds)
         self._waiting.append(waiter)
         try:
-            return bool(waiter.get())
+            return bool(waiter.get()) or self._set
         finally:
             ticks.remove(waiter, tick)
             if waiter in self._waiting:
                 self._waiting.remove(waiter)
+
+
+class _Woken:
+    """The waiters of one gevent hub whose flags were set. Each takes its time: if all went on in one turn,
+    that would be a long one."""
+
+    def __init__(self, loop: Any) -> None:
+        self._loop = loop
+        self._waiting: deque[Waiter] = deque()
+        self._is_set = False
+
+    def add(self, waiting: list[Waiter]) -> None:
+        """Have ``waiter.switch(True)`` called for each."""
+        self._waiting += waiting
+        if not self._is_set:
+            self._is_set = True
+            self._loop.run_callback(self._go_on, None)
+
+    def _go_on(self, _: None) -> None:
+        ends = time.monotonic() + limits.PACE_SECONDS
+        try:
+            while self._waiting:
+                self._waiting.popleft().switch(True)
+                if time.monotonic() >= ends:
+                    break
+        finally:
+            self._is_set = bool(self._waiting)
+            if self._waiting:
+                in_later_turn(self._go_on)
 
 
 class _Ticks:
@@ -108,11 +143,12 @@ class _Ticks:
             self._arm()
 
 
-_of_hub: WeakKeyDictionary[Any, _Ticks] = WeakKeyDictionary()
+_ticks: WeakKeyDictionary[Any, _Ticks] = WeakKeyDictionary()  # by gevent hub
+_woken: WeakKeyDictionary[Any, _Woken] = WeakKeyDictionary()
 
 
-def _ticks_of(hub: Any) -> _Ticks:
-    ticks = _of_hub.get(hub)
-    if ticks is None:
-        ticks = _of_hub[hub] = _Ticks(hub.loop)
-    return ticks
+def _of(hub: Any, known: WeakKeyDictionary[Any, T], make: Callable[[Any], T]) -> T:
+    found = known.get(hub)
+    if found is None:
+        found = known[hub] = make(hub.loop)
+    return found

@@ -70,6 +70,11 @@ class TurnGauge:
         """How long the current turn has lasted, by the clock."""
         return self._clock() - self._began
 
+    def share(self) -> None:
+        """As a green thread, go on in a later turn if this one has lasted some milliseconds."""
+        if self.elapsed > limits.PACE_SECONDS:
+            _rest()
+
     @property
     def longest(self) -> float:
         """The longest turn by the clock."""

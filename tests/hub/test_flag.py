@@ -81,6 +81,36 @@ def test_very_many_whose_time_ends_at_once_are_woken_in_turns_of_milliseconds(mo
     assert max(after - before for before, after in pairwise([0, *turns])) <= 3
 
 
+def test_very_many_that_are_woken_at_once_go_on_in_turns_of_milliseconds(monkeypatch):
+    monkeypatch.setattr("dafka.hub.flag.limits.PACE_SECONDS", 0.0)  # one in each turn
+    flags = [Flag() for _ in range(10)]
+    turns, order = [], []
+
+    def wait(number: int) -> None:
+        assert flags[number % 10].wait(100)
+        order.append(number)
+
+    waiting = [begun(wait, number) for number in range(50)]
+    counting = gevent.get_hub().loop.check()
+    counting.start(lambda: turns.append(len(order)))
+    for flag in flags:
+        flag.set()
+    gevent.joinall(waiting, timeout=100, raise_error=True)
+    counting.close()
+    assert order == sorted(range(50), key=lambda number: number % 10)
+    assert max(after - before for before, after in pairwise(turns)) == 1
+
+
+def test_one_that_is_woken_later_has_been_woken_though_its_time_ends_before(monkeypatch):
+    monkeypatch.setattr("dafka.hub.flag.limits.PACE_SECONDS", 0.0)
+    flags = [Flag() for _ in range(50)]
+    waiting = [begun(flag.wait, 0.0) for flag in flags]
+    for flag in flags:
+        flag.set()
+    gevent.joinall(waiting, timeout=100, raise_error=True)
+    assert [green.value for green in waiting] == [True] * 50
+
+
 def test_a_shorter_wait_than_those_before_ends_before_them():
     flag = Flag()
     order = []

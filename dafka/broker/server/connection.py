@@ -39,9 +39,8 @@ from dafka.broker.server.spare_buffers import SpareBuffers
 from dafka.broker.server.throttling import Room, Throttling
 from dafka.broker.server.wrong_protocol import wrong_protocol
 from dafka.hub.changes import Changes
-from dafka.hub.limits import PACE_SECONDS
 from dafka.hub.spare import SpareGreens, Task
-from dafka.hub.turns import Pace, TurnGauge
+from dafka.hub.turns import TurnGauge
 from dafka.log import StoredBatches
 from dafka.security.audit import audit
 from dafka.security.errors import TlsError
@@ -155,15 +154,11 @@ class Connection:
                 self._shared.reasons.report("internal", f"a request of {self.name} failed", ours=True)
         finally:
             try:
-                self._wait_for_time()
+                if not self._closed:
+                    self._shared.turns.share()  # very many may end at once, which takes 50 us each
             finally:
                 self.close()
                 self._repeated.close()
-
-    def _wait_for_time(self) -> None:
-        """Closing takes some 50 microseconds: of many connections that end at once only some in one turn."""
-        if not self._closed and self._shared.turns.elapsed > PACE_SECONDS:
-            Pace().pause()
 
     def _greet(self) -> bytes:
         """TLS and SASL, where the listener has them; returns what has come of the first request."""
@@ -242,8 +237,9 @@ class Connection:
                     received = self._receive()
             else:
                 self._idle_since = time.monotonic()
-                if self._slots and len(received) < RECEIVE_BYTES and self._tls is None:
+                if len(received) < RECEIVE_BYTES and self._tls is None:
                     self.socket._wait(self.socket._read_event)  # most clients wait for the answer
+                    self._shared.turns.share()  # very many may send something at once
                 received = self._receive()
                 self._idle_since = float("inf")
             if not received:

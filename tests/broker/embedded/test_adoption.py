@@ -6,21 +6,28 @@ import logging
 
 import gevent
 import pytest
+from broker.pausing import at_pause
 from logs import logged
+from timing import until
 
+from dafka.broker.embedded import adoption as adoption_module
 from dafka.broker.embedded.adoption import Adoption
 from dafka.broker.embedded.lifecycle import Lifecycle
 from dafka.hub.hub import get_hub
+from dafka.hub.limits import PACE_ITEMS
 from dafka.log import LogClosedError, LogError, LogWriteError
 
 LOGGER = "dafka.broker.embedded.adoption"
 
 
 class Registered:
+    """A partition that watches itself."""
+
     def __init__(self) -> None:
         self.woken = 0
+        self.watchers = [self]
 
-    def wake(self) -> None:
+    def partition_grew(self, partition: Registered) -> None:
         self.woken += 1
 
 
@@ -76,6 +83,36 @@ def test_a_registered_partition_that_has_grown_is_woken(adoption, topics):
     commit(adoption, {"known"}, {"known"})
     assert topics.known["known"].woken == 2
     assert topics.adopted == []
+
+
+def test_very_many_watchers_are_woken_in_pieces_and_again_if_their_partition_grows_meanwhile(
+    adoption, topics, monkeypatch
+):
+    monkeypatch.setattr(adoption_module, "WOKEN_AT_ONCE", 5)
+    known = [Registered() for _ in range(100)]
+    topics.known = dict(enumerate(known))  # type: ignore[arg-type]
+
+    def happen() -> None:
+        assert 5 <= sum(one.woken for one in known) <= 5 + PACE_ITEMS
+        happened.append([one.woken for one in known])
+        adoption.committed(set(range(100)))
+
+    happened: list[list[int]] = []
+    at_pause(monkeypatch, "_wake_rest", happen)
+    get_hub().run(adoption.committed, set(range(100)))
+    until(lambda: happened and not get_hub().run(lambda: len(adoption._unwoken)))
+    before = happened[0]
+    assert all(one.woken > had for one, had in zip(known, before, strict=True))
+
+
+def test_a_watcher_that_fails_does_not_keep_others_from_being_woken(adoption, topics, monkeypatch, caplog):
+    monkeypatch.setattr(adoption_module, "WOKEN_AT_ONCE", 0)
+    topics.known = {number: Registered() for number in range(5)}  # type: ignore[dict-item]
+    topics.known[2].watchers = [None]  # type: ignore[index]
+    commit(adoption, set(range(5)))  # type: ignore[arg-type]
+    until(lambda: [one.woken for one in topics.known.values()] == [1, 1, 0, 1, 1])
+    assert "could not be woken" in caplog.text
+    caplog.clear()
 
 
 def test_new_partitions_are_registered_together_and_outside_of_the_commit(adoption, topics):

@@ -8,12 +8,13 @@ import resource
 import socket
 import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
 from broker.clients import Client, batch
-from broker.server.client import WireClient, discarded
+from broker.server.client import WireClient, discarded, encoded
 from broker.server.samples import fetch, produce
 from kafka.errors import KafkaStorageError
 from kafka.protocol.consumer import JoinGroupRequest
@@ -248,6 +249,40 @@ def test_a_thousand_idle_connections_do_not_slow_others(broker: Broker, client: 
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@contextmanager
+def heard_of_in_one_turn() -> Iterator[None]:
+    """The hub stands still in the block, and then hears at once of all that has come of connections."""
+    let_go = threading.Event()
+    held = threading.Thread(target=get_hub().run, args=(let_go.wait,))
+    held.start()
+    yield
+    let_go.set()
+    held.join()
+
+
+@each_time
+def test_many_connections_that_send_at_once_hold_nobody_up(monkeypatch: pytest.MonkeyPatch):
+    def read_slowly(data: Any) -> Any:
+        ends = time.thread_time() + 0.001
+        while time.thread_time() < ends:
+            pass
+        return read(data)
+
+    read = connection.read_frame
+    request = encoded(ApiVersionsRequest(), 0)
+    with monkeypatch.context() as patched, Broker(listen="127.0.0.1:0") as broker, ExitStack() as opened:
+        clients = [opened.enter_context(WireClient(broker)) for _ in range(100)]
+        for one in clients:
+            one.ask(ApiVersionsRequest(), 0)
+        patched.setattr(connection, "read_frame", read_slowly)
+        with short_turns():
+            with heard_of_in_one_turn():
+                for one in clients:
+                    one.socket.sendall(request)
+            for one in clients:
+                one.receive_frame()
+
+
 @pytest.mark.parametrize("how", ["their clients disconnect", "it stops"])
 @each_time
 def test_many_connections_that_end_at_once_hold_nobody_up(monkeypatch: pytest.MonkeyPatch, how: str):
@@ -265,17 +300,12 @@ def test_many_connections_that_end_at_once_hold_nobody_up(monkeypatch: pytest.Mo
                 one.send(fetch("topic", 0, wait=600_000), 12)
         shut = connection._shut
         patched.setattr(connection, "_shut", shut_slowly)
-        hub = get_hub()
         with short_turns():
             if how == "it stops":
                 broker.stop()
                 return
-            all_closed = threading.Event()
-            held = threading.Thread(target=hub.run, args=(all_closed.wait,))
-            held.start()  # the hub then hears of all of them in one turn
-            opened.close()
-            all_closed.set()
-            held.join()
+            with heard_of_in_one_turn():
+                opened.close()
             until(lambda: broker.metrics()["listener_connections"] == 0)
 
 
