@@ -15,6 +15,7 @@ from timing import until
 
 from compat.kafka import Deserializer, KafkaConsumer, TopicPartition
 from compat.kafka.consumer import _group_member, _polling, group
+from compat.kafka.consumer._assigned import member, session
 from dafka.testing import TestBroker
 
 Consumers = Callable[..., KafkaConsumer]
@@ -105,15 +106,31 @@ def poll(consumer: KafkaConsumer, seen: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("read", [iterate, poll])
-@pytest.mark.parametrize("modules", [(group, _polling), (_group_member,)])
+@pytest.mark.parametrize(
+    ("protocol", "modules"),
+    [
+        ("classic", (group, _polling)),
+        ("classic", (_group_member,)),
+        ("consumer", (member,)),
+        ("consumer", (session,)),
+    ],
+)
 def test_whichever_call_is_interrupted_each_record_comes_once(
-    dafka_broker: TestBroker, kafka_consumer_factory: Consumers, read: Callable[..., None], modules: Any
+    dafka_broker: TestBroker,
+    kafka_consumer_factory: Consumers,
+    read: Callable[..., None],
+    protocol: str,
+    modules: Any,
 ) -> None:
     for batch in range(3):
         dafka_broker.preload("t", [b"%d" % number for number in range(3 * batch, 3 * batch + 3)])
     for number in count(1):
         consumer = kafka_consumer_factory(
-            "t", max_poll_records=2, group_id=f"g{number}", consumer_timeout_ms=100_000
+            "t",
+            max_poll_records=2,
+            group_id=f"g{number}",
+            group_protocol=protocol,
+            consumer_timeout_ms=100_000,
         )
         seen: list[Any] = []
         interruption = InterruptedCall(number, *modules)
@@ -128,7 +145,7 @@ def test_whichever_call_is_interrupted_each_record_comes_once(
         assert seen == [b"%d" % value for value in range(9)]
         if not interruption.interrupted:
             break
-    assert number > 20
+    assert number > (5 if protocol == "consumer" else 20)
 
 
 @pytest.mark.skipif(

@@ -64,8 +64,8 @@ class AssignedMember(Member[AssignedSession]):
         if wanted is None:
             return False  # a pattern, and the topics that there are have not been seen yet
         if wanted != self._subscribed:
-            self._subscribed = set(wanted)
             session.subscribe(wanted)
+            self._subscribed = set(wanted)  # not before: a Ctrl-C in between would leave the session untold
         while True:
             session.called = False
             if session.failure is not None:

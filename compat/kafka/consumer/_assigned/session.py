@@ -166,8 +166,6 @@ class AssignedSession(GroupSession):
                 if self.failure is not None:
                     return
                 self._wake.wait(max(min(pause, left + 0.001), 0.001))
-        except BrokerStoppedError:
-            pass
         except Exception as error:  # of a value that no request has room for, too
             self._joins = False
             self._fail(error)
@@ -200,8 +198,8 @@ class AssignedSession(GroupSession):
         except IncompatibleBrokerVersion as error:
             self._fail(error)
             return 0.0
-        except BrokerStoppedError:
-            raise
+        except BrokerStoppedError:  # one of this process, which may be started again
+            return self._backoff
         except KafkaError as error:
             log.warning("heartbeat in group %s: %r", self._group, error)
             self._may_be_own = self._may_be_own or self.epoch == JOIN

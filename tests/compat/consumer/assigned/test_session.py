@@ -13,11 +13,13 @@ from kafka.errors import (
     CoordinatorNotAvailableError,
     FencedMemberEpochError,
     GroupMaxSizeReachedError,
+    UnknownMemberIdError,
     UnreleasedInstanceIdError,
 )
 from timing import until
 
 from compat.kafka.consumer._assigned.session import AssignedSession
+from dafka.broker import BrokerStoppedError
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerHeartbeatAnswer
 from dafka.hub.hub import get_hub
 
@@ -199,6 +201,18 @@ def test_leaving_says_whether_the_member_will_come_back(fake, begin, instance, e
     until(lambda: session.epoch == 1)
     session.leave(None)
     assert fake.asked[-1].member_epoch == epoch
+
+
+def test_a_member_whose_broker_was_stopped_goes_on_when_it_is_there_again(fake, begin):
+    session = begin()
+    until(lambda: session.epoch == 1)
+    fake.failure = BrokerStoppedError("stopped")
+    stopped = len(fake.asked)
+    until(lambda: len(fake.asked) > stopped + 1)
+    fake.failure, fake.answers = None, [ConsumerHeartbeatAnswer(UnknownMemberIdError, "")]
+    until(lambda: session.lost)
+    session.rejoin()
+    until(lambda: session.epoch == 1)
 
 
 def test_a_member_that_ends_before_it_knows_that_it_has_joined_leaves_as_well(fake, begin):
