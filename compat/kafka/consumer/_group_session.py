@@ -226,9 +226,13 @@ class Session(GroupSession):
                     return
                 seconds = min(self._interval, left + 0.001)
                 began = monotonic()
-                error = self._broker.heartbeat(
-                    self._group, self.generation, self.member_id, self.instance_id, max_wait=seconds
-                )
+                try:
+                    error = self._broker.heartbeat(
+                        self._group, self.generation, self.member_id, self.instance_id, max_wait=seconds
+                    )
+                except BrokerStoppedError:  # one of this process, which may be started again
+                    gevent.sleep(self._backoff)
+                    continue
                 if self.metrics is not None:
                     self.metrics.heartbeat(began, seconds)
                 if error is None or self._heart is not me:

@@ -21,6 +21,7 @@ from timing import until
 
 from compat.kafka._calls import Calls
 from compat.kafka.consumer._group_session import NO_GENERATION, Session
+from dafka.broker import BrokerStoppedError
 from dafka.broker.interface.broker import Joined, JoinRequest, LeavingMember, Synced
 from dafka.hub.hub import get_hub
 
@@ -63,7 +64,10 @@ class Coordinator:
     def heartbeat(self, *_: Any, max_wait: float) -> Any:
         gevent.sleep(max_wait)
         self.beaten.set()
-        return self.beats.pop(0) if self.beats else None
+        answer = self.beats.pop(0) if self.beats else None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def leave_group(self, group: str, members: list[LeavingMember]) -> list[None]:
         self.left += members
@@ -209,6 +213,16 @@ def test_a_heartbeat_of_an_unknown_member_loses_the_membership(
     assert session.lost
     session.forget()
     assert (session.member_id, session.generation, session.pending_error) == ("", NO_GENERATION, None)
+
+
+def test_a_heartbeat_that_meets_a_stopped_broker_is_repeated(
+    coordinator: Coordinator, program: Program, new_session: Callable[..., Session]
+) -> None:
+    coordinator.beats = [BrokerStoppedError("stopped"), UnknownMemberIdError]
+    session = new_session()
+    outcome(session)
+    assert program.woken.wait(10)
+    assert session.lost
 
 
 def test_an_illegal_generation_keeps_the_member_id(
