@@ -122,6 +122,8 @@ class FeatureTable(FeatureInterface):
             reason = "The controller does not support the given upgrade type."
         elif level < 0:
             reason = "A feature version cannot be less than 0."
+        elif supported is None and not level:
+            reason = f"Feature {name} not found."
         elif supported is None:
             reason = f"Local controller {self._node_id} does not support this feature."
         elif not supported.lowest <= level <= supported.highest:

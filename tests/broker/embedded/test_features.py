@@ -70,6 +70,7 @@ REFUSED = [
     ("metadata.version", 31, UP, "only supports versions 7-30"),
     ("kraft.version", 1, DOWN, "Can't downgrade to a newer version"),
     ("nonsense", 1, UP, "does not support this feature"),
+    ("nonsense", 0, DOWN, "Feature nonsense not found."),
 ]
 
 
