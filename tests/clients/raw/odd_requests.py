@@ -65,8 +65,15 @@ _TIMES = (
 )
 _SOFTWARE = ("tests", "a.b-c", "", " ", "-a", "a_b", "a" * 300, "\N{SNOWMAN}", "1.0-rc1")
 _GROUPS = (SHARED, SHARERS, STREAMS, "consumers")  # names of the samples
-_CONFIGS = ("retention.ms", "cleanup.policy", "no.such.key", "", "max.message.bytes", "min.insync.replicas")
-_VALUES = ("1000000", "compact", "-1", "-2", "", "abc", "delete,compact", "0", "1")
+_CONFIGS = (
+    *("retention.ms", "cleanup.policy", "no.such.key", "", "max.message.bytes", "min.insync.replicas"),
+    *("remote.storage.enable", "interval.ms", "metrics", "match"),
+    *("share.auto.offset.reset", "share.isolation.level", "streams.num.standby.replicas"),
+)
+_VALUES = (
+    *("1000000", "compact", "-1", "-2", "", "abc", "delete,compact", "0", "1", "true", "a,", "a, a"),
+    *("client_id=a", "client_id=[", "client_id=a=b,client_id=", "earliest", "read_committed"),
+)
 
 
 class Step(NamedTuple):
