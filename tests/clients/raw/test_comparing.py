@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from broker.server.client import encoded
 from clients.raw import comparing
-from clients.raw.comparing import Broker, differences, is_known, reported
+from clients.raw.comparing import Broker, Difference, differences, is_known, reported
 from clients.raw.odd_requests import sequence
 from clients.servers import APACHE, DAFKA, running
 
@@ -66,6 +66,12 @@ def test_apache_kafka_answers_alike() -> None:
         ours.prepare()
         found = [one for seed in range(25) for one in differences(seed, 20, theirs, ours)]
     assert not [str(one) for one in found if not is_known(one)]
+
+
+@pytest.mark.parametrize(("error", "known"), [(-1, True), (3, False)])
+def test_a_failure_of_apache_kafka_at_a_partition_below_0_is_known(error: int, known: bool) -> None:
+    step = SimpleNamespace(name="AlterShareGroupOffsets")
+    assert is_known(Difference(1, 2, step, {"error_code": error}, {"error_code": 0})) is known
 
 
 def test_one_difference_of_each_kind_is_printed_and_all_are_counted(
