@@ -88,7 +88,9 @@ class StreamsGroups(StreamsGroupInterface):
         hub.spawn(kept.forget_others, groups.names(GroupType.STREAMS))
 
     def _revived(self, name: str, epoch: int) -> StreamsGroup:
-        return self._kept.restore(name, StreamsGroup(self._groups.clock(), self._topics, epoch, name))
+        group = StreamsGroup(self._groups.clock(), self._topics, epoch, name)
+        group.is_new = False
+        return self._kept.restore(name, group)
 
     def _restoring(
         self, name: str, group: StreamsGroup, whole: SavedGroup, members: Sequence[SavedMember]
@@ -140,6 +142,8 @@ class StreamsGroups(StreamsGroupInterface):
         endpoints = None
         if request.member_epoch >= JOIN_EPOCH and epoch != request.endpoint_epoch:
             endpoints = list(Pace().over(group.endpoints(), every=1))
+        if group.is_new:  # as in Kafka, which keeps the group only now
+            group.is_new, group.endpoint_epoch, epoch = False, 0, 0
         return StreamsHeartbeatAnswer(
             None,
             "",

@@ -85,7 +85,7 @@ class Answer(NamedTuple):
 
 
 class StreamsGroup(ModernGroup[Member, Roles]):
-    """A group. ``endpoint_epoch`` goes up when tasks move to or from where queries are answered."""
+    """A group. ``endpoint_epoch`` goes up when one that answers queries comes, goes, or has other tasks."""
 
     type = GroupType.STREAMS
 
@@ -94,6 +94,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         self.topology: Topology | None = None
         self.configured: Configured | None = None
         self.endpoint_epoch = 0
+        self.is_new = True  # until a heartbeat has been answered
         self._required = NO_TOPICS
         self._reader: Mapping[str, str] = {}  # the subtopology that reads each topic
         self._was_ready = False
@@ -336,7 +337,8 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         if request.member_epoch < JOIN_EPOCH:
             return Answer(request.member_id, request.member_epoch)
         member = self.member(request.member_id)
-        if request.member_epoch != JOIN_EPOCH:
+        joins = request.member_epoch == JOIN_EPOCH
+        if not joins:
             self.check_epoch(member, request.member_epoch, _lost_answer(member, request))
         self._renew(False, settings.standbys)
         self.assign_if_small(now)
@@ -344,10 +346,10 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         owned = owned_in(request)
         self._reconcile(now, member, owned)
         self.mark(member)
-        repeated = repeated or request.member_epoch == JOIN_EPOCH or member.may_have_missed(owned)
+        repeated = repeated or joins or member.may_have_missed(owned)
         self._ask_to_shut_down(request)
         told = repeated or member.assigned != before
-        if member.assigned != before and member.endpoint is not None:
+        if (joins or member.assigned != before) and member.endpoint is not None:
             self.endpoint_epoch += 1
         statuses = tuple(self._statuses(now, member))
         interval = self.come_again(now, member.member_id, settings.heartbeat)

@@ -157,8 +157,10 @@ def test_a_group_that_there_is_not_is_named(topic):
 
 
 def test_one_that_leaves_needs_no_endpoints(topic):
-    assert join(topic, "x", endpoint=Endpoint("h", 1)).endpoint_epoch > 0
-    assert send(topic, "x", -1).endpoint_epoch == 0
+    joined = [join(topic, name, endpoint=Endpoint("h", 1)) for name in "xx"]
+    assert [(one.endpoint_epoch, len(one.endpoints)) for one in joined] == [(0, 1), (1, 1)]
+    left = send(topic, "x", -1)
+    assert (left.endpoint_epoch, left.endpoints) == (0, None)
 
 
 def test_a_heartbeat_that_is_refused_changes_nothing(topic):

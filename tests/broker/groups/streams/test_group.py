@@ -251,8 +251,13 @@ def test_members_learn_where_queries_are_answered():
     (found,) = table.group.endpoints()
     assert found == (("h", 1), [("a", [0, 1, 2, 3])], [])
     before = table.group.endpoint_epoch
+    epoch = table.join("n", endpoint=Endpoint("h", 2)).epoch
+    assert table.group.endpoint_epoch == before + 1
+    table.join("without")
+    table.send("n", epoch)
+    assert table.group.endpoint_epoch == before + 1
     table.send("m", -1)
-    assert table.group.endpoint_epoch > before
+    assert table.group.endpoint_epoch == before + 2
 
 
 def test_offsets_are_committed_with_the_members_epoch():
