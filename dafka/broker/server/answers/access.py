@@ -146,7 +146,7 @@ def describe_user_scram_credentials(broker: BrokerInterface, request: Any, conte
     return DescribeUserScramCredentialsResponse(
         throttle_time_ms=0,
         error_code=0,
-        error_message=None,
+        error_message="",
         results=[
             _User(
                 user=name,

@@ -94,7 +94,7 @@ def describe_quorum(broker: BrokerInterface, request: Any, context: Context) -> 
                 _Quorum.PartitionData(
                     partition_index=one.partition_index,
                     error_code=error_code(error),
-                    error_message=error_message(error),
+                    error_message=error_message(error) or "",
                     leader_id=node if is_it else 0,
                     leader_epoch=0,  # of the quorum, whose voter never changes
                     high_watermark=0,
@@ -114,7 +114,7 @@ def describe_quorum(broker: BrokerInterface, request: Any, context: Context) -> 
         for number, host, port in context.brokers(found)
         if is_it
     ]
-    return DescribeQuorumResponse(error_code=0, error_message=None, topics=topics, nodes=nodes)
+    return DescribeQuorumResponse(error_code=0, error_message="", topics=topics, nodes=nodes)
 
 
 def update_features(broker: BrokerInterface, request: Any, context: Context) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka.errors import GroupIdNotFoundError
+from kafka.errors import GroupIdNotFoundError, InvalidGroupIdError
 from kafka.protocol.admin.groups import (
     DeleteGroupsResponse,
     DescribeGroupsResponse,
@@ -100,6 +100,8 @@ def leave_group(broker: BrokerInterface, request: Any, context: Context) -> Any:
     leaving = [LeavingMember(one.member_id, one.group_instance_id, one.reason) for one in request.members]
     errors = broker.leave_group(request.group_id, leaving)
     left = LeaveGroupResponse.MemberResponse
+    if not request.group_id:
+        return LeaveGroupResponse(throttle_time_ms=0, error_code=error_code(InvalidGroupIdError), members=[])
     return LeaveGroupResponse(
         throttle_time_ms=0,
         error_code=0,

@@ -161,7 +161,7 @@ def find_coordinator(broker: BrokerInterface, request: Any, context: Context) ->
         return FindCoordinatorResponse(
             throttle_time_ms=0,
             error_code=error_code(error),
-            error_message=error_message(error),
+            error_message=error_message(error) or "NONE",  # Kafka's word
             node_id=number,
             host=host,
             port=port,
@@ -171,7 +171,7 @@ def find_coordinator(broker: BrokerInterface, request: Any, context: Context) ->
         "host": host,
         "port": port,
         "error_code": 0,
-        "error_message": error_message(None),
+        "error_message": "",
     }
     return FindCoordinatorResponse(
         throttle_time_ms=0,

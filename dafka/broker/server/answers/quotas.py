@@ -22,7 +22,7 @@ def describe_client_quotas(broker: BrokerInterface, request: Any, context: Conte
     return DescribeClientQuotasResponse(
         throttle_time_ms=0,
         error_code=error_code(found.error),
-        error_message=error_message(found.error, found.detail) if found.error else None,
+        error_message=error_message(found.error, found.detail) if found.error else "",
         entries=None
         if found.error
         else [

@@ -276,13 +276,26 @@ def describe_producers(broker: BrokerInterface, request: Any, context: Context) 
     )
 
 
+_UNKNOWN: dict[str, Any] = {
+    "transaction_state": "",
+    "transaction_timeout_ms": 0,
+    "transaction_start_time_ms": 0,
+    "producer_id": 0,
+    "producer_epoch": 0,
+    "topics": [],
+}
+"""As Kafka describes a transaction that there is not: these are no values of it."""
+
+
 def describe_transactions(broker: BrokerInterface, request: Any, context: Context) -> Any:
     described = broker.describe_transactions(request.transactional_ids)
     return DescribeTransactionsResponse(
         throttle_time_ms=0,
         transaction_states=[
-            _State(
-                error_code=error_code(one.error),
+            _State(error_code=error_code(one.error), transactional_id=name, **_UNKNOWN)
+            if one.error is not None
+            else _State(
+                error_code=0,
                 transactional_id=name,
                 transaction_state=one.state,
                 transaction_timeout_ms=round(one.timeout * 1000),

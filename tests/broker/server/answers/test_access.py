@@ -81,7 +81,7 @@ def test_acls_are_created_described_and_deleted() -> None:
 @pytest.mark.parametrize("users", [None, []])
 def test_there_are_no_scram_users(client: Client, users: list[Any] | None) -> None:
     response = answered(client, DescribeUserScramCredentialsRequest(users=users))
-    assert (response.error_code, response.results) == (0, [])
+    assert (response.error_code, response.error_message, response.results) == (0, "", [])
 
 
 def test_a_missing_user_is_not_found_and_a_bad_credential_refused(client: Client) -> None:

@@ -11,6 +11,7 @@ from broker.server.client import WireClient, answered
 from kafka import KafkaConsumer
 from kafka.errors import (
     GroupIdNotFoundError,
+    InvalidGroupIdError,
 )
 from kafka.protocol.admin import (
     DescribeGroupsRequest,
@@ -18,6 +19,7 @@ from kafka.protocol.admin import (
 )
 from kafka.protocol.consumer import (
     JoinGroupRequest,
+    LeaveGroupRequest,
 )
 from kafka.protocol.metadata import ApiVersionsRequest
 
@@ -81,6 +83,14 @@ def test_kafka_python_assigns_its_partitions_in_the_first_generation(
 def test_an_unknown_group_is_dead(client: Client, version: int, error: int):
     (group,) = answered(client, DescribeGroupsRequest(groups=["nobody"]), version).groups
     assert (group.group_state, group.error_code) == ("Dead", error)
+
+
+@pytest.mark.parametrize("version", [2, 5])
+def test_nobody_leaves_a_group_without_a_name(client: Client, version: int):
+    member = LeaveGroupRequest.MemberIdentity(member_id="m", group_instance_id=None, reason=None)
+    request = LeaveGroupRequest(group_id="", member_id="m", members=[member])
+    response = answered(client, request, version)
+    assert (response.error_code, response.members or []) == (InvalidGroupIdError.errno, [])
 
 
 @pytest.mark.parametrize(("types", "count"), [([], 1), (["Classic"], 1), (["consumer"], 0)])

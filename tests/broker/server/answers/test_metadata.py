@@ -75,6 +75,7 @@ def test_this_broker_is_the_coordinator_of_everything(client: Client, version: i
     response = answered(client, FindCoordinatorRequest(key="g", key_type=1, coordinator_keys=["g"]), version)
     found = response.coordinators[0] if version >= 4 else response
     assert (found.error_code, found.host, found.port) == (0, client.core.host, client.core.port)
+    assert found.error_message == ("" if version >= 4 else "NONE")  # as in Kafka
 
 
 def test_share_groups_have_no_coordinator(client: Client):

@@ -14,9 +14,7 @@ from kafka.errors import (
     TransactionAbortableError,
     UnknownTopicOrPartitionError,
 )
-from kafka.protocol.admin import (
-    ListTransactionsRequest,
-)
+from kafka.protocol.admin import DescribeTransactionsRequest, ListTransactionsRequest
 from kafka.protocol.producer import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -64,6 +62,14 @@ def test_a_fenced_producer_gets_an_error_that_its_version_knows(
         request = EndTxnRequest(transactional_id="payments", committed=True, **who)
         code = answered(client, request, version).error_code
     assert code == error.errno
+
+
+@pytest.mark.parametrize("name", ["", "nobody"])
+def test_a_transaction_that_there_is_not_has_no_values(client: Client, name: str):
+    (found,) = answered(client, DescribeTransactionsRequest(transactional_ids=[name])).transaction_states
+    assert found.error_code and not found.transaction_state and not found.topics
+    numbers = found.producer_id, found.producer_epoch, found.transaction_start_time_ms
+    assert numbers == (0, 0, 0)  # as in Kafka
 
 
 def test_an_unknown_state_filter_is_reported(client: Client):
