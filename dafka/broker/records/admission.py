@@ -204,21 +204,23 @@ def _dated(
         raise found
     if found is not None and found.keyless and settings.compacted:
         raise _with_records(settings, append, now, Produced(InvalidRecordError))
-    if no_append_time(settings, header):
+    says_append_time = header.attributes & TIMESTAMP_TYPE_BIT
+    if says_append_time and no_append_time(settings, header):
         raise _with_records(settings, append, now, Produced(InvalidTimestampError, detail=APPEND_TIME))
     if settings.log_append_time:
         return None
-    if found is None:
-        found = Examined(header.base_timestamp, max(header.base_timestamp, header.max_timestamp), False)
-    times = [found.oldest, found.largest]
-    if header.timestamp_type:
-        times.append(header.max_timestamp)
+    if found is not None:
+        oldest, largest, _ = found
+    else:
+        oldest, largest = header.base_timestamp, max(header.base_timestamp, header.max_timestamp)
+    times = (oldest, largest, header.max_timestamp) if says_append_time else (oldest, largest)
     for timestamp in times:
         wrong = timestamp_error(settings, timestamp, now)
         if wrong:
             raise _with_records(settings, append, now, Produced(InvalidTimestampError, detail=wrong))
-    largest = found.largest if found.largest >= 0 else now
-    if largest == header.max_timestamp and not header.timestamp_type:
+    if largest < 0:
+        largest = now
+    if largest == header.max_timestamp and not says_append_time:
         return None
     attributes = header.attributes & _DEFINED & ~TIMESTAMP_TYPE_BIT
     return header._replace(attributes=attributes, max_timestamp=largest)
