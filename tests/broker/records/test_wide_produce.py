@@ -32,8 +32,9 @@ def to_all(*values: bytes) -> dict[tuple[str, int], list[bytes]]:
 
 def before_readers_are_woken(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> list[bool]:
     """``happen()`` is carried out when a round is on disk and answered, and nobody woken yet who waits for
-    its records."""
+    its records. On a busy machine rounds are small."""
     happened: list[bool] = []
+    monkeypatch.setattr(writer, "TURN_ITEMS", 10)
     next_turn = writer.next_turn
 
     def pause() -> None:
