@@ -6,12 +6,14 @@ import selectors
 import socket
 import struct
 from contextlib import ExitStack
+from statistics import median
 from time import perf_counter
 
 import psutil
 from kafka_clients import consume_all, fill, new_topic
 from processes import Figures
 
+ROUNDS = 5
 IDLE_WAIT_MS = 500  # that a consumer gives a broker to wait for records, by default
 SETTLING_SECONDS = 5.0  # each client has asked some times
 IDLE_SECONDS = 4.0
@@ -19,26 +21,34 @@ IDLE_SECONDS = 4.0
 
 def processor_seconds(pid: int) -> float:
     """Of a process and its children so far, in user and system mode."""
+    return sum(_modes(pid))
+
+
+def _modes(pid: int) -> tuple[float, float]:
+    """Seconds in user mode, and in the kernel."""
     process = psutil.Process(pid)
     times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
-    return float(sum(one.user + one.system for one in times))
+    return sum(one.user for one in times), sum(one.system for one in times)
 
 
 def records(*, servers: str, pid: int, size: int, count: int) -> Figures:
-    """Seconds for each GB of values that librdkafka writes to six partitions, and for each that it reads.
+    """Seconds for each GB of values that librdkafka writes to six partitions; those of them in the kernel;
+    and seconds for each GB that it reads.
 
-    Both are done once before: code that is compiled while it runs is compiled then.
+    Medians of some rounds: in some of them the kernel gives out memory that it has to get from its host
+    first. One round is done before: code that is compiled while it runs is compiled then.
     """
     gigabytes = size * count / 1e9
-    topic = new_topic(servers, 6)
-    fill(servers, topic, size, count)
-    consume_all(servers, topic, 6, count)
-    topic = new_topic(servers, 6)
-    before = processor_seconds(pid)
-    fill(servers, topic, size, count)
-    written = processor_seconds(pid)
-    consume_all(servers, topic, 6, count)
-    return (written - before) / gigabytes, (processor_seconds(pid) - written) / gigabytes
+    rounds = []
+    for _ in range(1 + ROUNDS):
+        topic = new_topic(servers, 6)
+        user, kernel = _modes(pid)
+        fill(servers, topic, size, count)
+        user_then, kernel_then = _modes(pid)
+        consume_all(servers, topic, 6, count)
+        written = user_then - user + kernel_then - kernel
+        rounds.append((written, kernel_then - kernel, processor_seconds(pid) - user_then - kernel_then))
+    return tuple(median(one) / gigabytes for one in zip(*rounds[1:], strict=True))
 
 
 def waiting_fetches(*, servers: str, pid: int, partitions: int, clients: int) -> Figures:

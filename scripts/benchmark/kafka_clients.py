@@ -47,7 +47,12 @@ def fill(servers: str, topic: str, size: int, count: int, acks: str = "all", **d
     value, produce = bytes(size), producer.produce
     began = perf_counter()
     for number in range(count):
-        produce(topic, value)
+        try:
+            produce(topic, value)
+        except BufferError:  # the broker is behind by as many as may wait
+            while len(producer) > TOO_MANY // 2:
+                producer.poll(0.1)
+            produce(topic, value)
         if not number % BATCH:
             producer.poll(0)
     if producer.flush(SECONDS):

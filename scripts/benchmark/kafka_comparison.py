@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+import bare_loops
 import broker_costs
 import kafka_clients as clients
 import kafka_groups as groups
@@ -38,6 +39,7 @@ OURS, THEIRS = SERVERS
 # Octets of a value, and records: for librdkafka, for clients in Python.
 SIZES = {"100 bytes": (100, 400_000, 60_000), "1 kB": (1000, 150_000, 40_000)}
 COST_SIZES = {"100 bytes": (100, 2_000_000), "1 kB": (1000, 500_000), "10 kB": (10_000, 50_000)}
+BARE_MEGABYTES = 500  # that a loop of Python stores
 PARTITIONS = {"one partition": 1, "six": 6}
 ROUND_TRIPS = 1000
 COLD_RECORDS = 100_000  # by a producer in Java that has only just started
@@ -224,10 +226,16 @@ def _costs() -> list[Line]:
     lines = []
     for size, (octets, count) in COST_SIZES.items():
         figures = _together(broker_costs.records, with_pid=True, size=octets, count=count)
-        for verb, position, least in (("produced", 0, 2.0), ("consumed", 1, 1.0)):
+        kinds = (("produced", 2.0), ("produced, in the kernel", None), ("consumed", 1.0))
+        for position, (verb, least) in enumerate(kinds):
             name = f"the broker's processor seconds for each GB {verb}, {size}"
             figure = _at(figures, position)
             lines.append(Line(name, "{:.2f} s".format, figure, higher=False, least=least))
+    apart, behind = (
+        _in_process(bare_loops.stored, count=BARE_MEGABYTES, apart=apart) for apart in (True, False)
+    )
+    name = "processor seconds for each GB in a loop of Python: files of a megabyte, beside one file"
+    lines.append(Line(name, "{:.2f} s".format, apart, higher=False, reference=behind))
     for partitions, count in ((1, 1000), (50, 1000)):
         figures = _together(broker_costs.waiting_fetches, with_pid=True, partitions=partitions, clients=count)
         name = f"the broker's processor time for a fetch that waits in vain, partitions: {partitions}"
