@@ -175,17 +175,11 @@ def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers =
     kafka-python's ``DefaultRecordBatchBuilder.estimate_size_in_bytes`` less the batch's header, which is
     what its producer compares with ``batch_size`` and ``max_request_size``.
     """
-    size = RECORD_OVERHEAD + 1
-    if key is None:
-        size += 1
-    else:
-        octets = len(key)
-        size += octets + (1 if octets < 64 else varint_octets(octets))
-    if value is None:
-        size += 1
-    else:
-        octets = len(value)
-        size += octets + (1 if octets < 64 else varint_octets(octets))
+    size = RECORD_OVERHEAD + 3
+    if key is not None:
+        size += len(key) + (0 if len(key) < 64 else varint_octets(len(key)) - 1)
+    if value is not None:
+        size += len(value) + (0 if len(value) < 64 else varint_octets(len(value)) - 1)
     if headers:
         size += varint_octets(len(headers)) - 1
         for name, content in headers:
@@ -205,11 +199,10 @@ def _in_milliseconds(timestamps: list[int], per_millisecond: int) -> list[int]:
         return [timestamp // per_millisecond for timestamp in timestamps]
     if first == last:
         return [first] * len(timestamps)
-    start, whole = 0, list[int]()
+    whole: list[int] = []
     for millisecond in range(first, last + 1):
-        stop = bisect_left(timestamps, (millisecond + 1) * per_millisecond, start)
-        whole += [millisecond] * (stop - start)
-        start = stop
+        stop = bisect_left(timestamps, (millisecond + 1) * per_millisecond)
+        whole += [millisecond] * (stop - len(whole))
     return whole
 
 
