@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import resource
 import sys
 import tempfile
 import time
@@ -46,6 +47,7 @@ from broker.server.attacks_on_groups import (  # noqa: E402
     delete_very_many_groups,
     describe_large_group,
     fetch_all_offsets,
+    forget_very_many_groups,
     join_large_group,
     list_very_many_groups,
 )
@@ -84,6 +86,7 @@ from broker.server.attacks_on_transactions import (  # noqa: E402
     end_txn_with_offsets,
     txn_offset_commit,
 )
+from broker.server.attacks_on_waiting import wake_fetches, wake_sessions  # noqa: E402
 from broker.server.client import encoded  # noqa: E402
 from kafka.protocol.admin import (  # noqa: E402
     DeleteTopicsRequest,
@@ -181,6 +184,9 @@ ATTACKS: dict[str, Attack] = {
     "DescribeGroups of a large one": describe_large_group,
     "ListGroups of very many": list_very_many_groups,
     "DeleteGroups of very many": delete_very_many_groups,
+    "very many groups are forgotten": forget_very_many_groups,
+    "records wake very many fetch sessions": wake_sessions,
+    "a record wakes very many fetches": wake_fetches,
     "ShareAcknowledge of each record": acknowledge_each,
     "ShareFetch of very many partitions": share_very_many_partitions,
     "ConsumerGroupHeartbeat of many topics": get_a_large_assignment,
@@ -233,6 +239,8 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=0, help="each API, with so many items in each list")
     parser.add_argument("--oldest", action="store_true", help="with --every: in its oldest version")
     options = parser.parse_args()
+    _, descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
     if options.no_collector:
         gc.disable()
     heads = "turn", "its cpu", "own cpu", "collection", "bystander"

@@ -22,6 +22,7 @@ from kafka.protocol.consumer import (
     OffsetFetchRequest,
 )
 
+from dafka.broker.groups.times import GROUPS
 from dafka.broker.interface.groups import CommittedOffset, JoinRequest
 from dafka.broker.limits import GROUP_MAX_SIZE
 from dafka.hub.hub import get_hub
@@ -87,6 +88,16 @@ def delete_very_many_groups(scene: Scene) -> Callable[[], None]:
     names = [f"deleted-{one}" for one in range(scene.partitions // 10)]
     _commit_one_each(scene, names)
     return sending(scene, encoded(DeleteGroupsRequest(groups_names=names), 2))
+
+
+def forget_very_many_groups(scene: Scene) -> Callable[[], None]:
+    """As many as there are partitions, which had members and have no offsets."""
+    core = scene.broker._running.core  # type: ignore[union-attr]
+    rows = {(GROUPS, f"forgotten-{one}"): 0 for one in range(scene.partitions)}
+    hub = get_hub()
+    hub.run(lambda: [core._writer.put_and_wait(dict(some)) for some in in_pieces(rows.items(), 500)])
+    (search,) = (one for _, one in core._expiry._due if one.what == "committed offsets")
+    return lambda: hub.run(search.forget, Pace().rest)
 
 
 def _commit_one_each(scene: Scene, groups: list[str]) -> None:
