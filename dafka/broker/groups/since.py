@@ -19,14 +19,16 @@ Since = Mapping[K, Mapping[int, frozenset[int]]]
 
 
 def taken(since: Since[K], fresh: Mapping[K, frozenset[int]], epoch: int) -> Since[K]:
-    """With numbers that the member had not, and has from this epoch on."""
-    if not since:
-        return {key: {epoch: numbers} for key, numbers in fresh.items()}
+    """With numbers that the member had not, and has from this epoch on.
+
+    What is equal is one object: of a hundred thousand topics nearly all have the same numbers.
+    """
+    alone: dict[frozenset[int], Mapping[int, frozenset[int]]] = {}
     found = dict(since)
     for key, numbers in fresh.items():
-        before = found.get(key)
+        before = found.get(key) if since else None
         if before is None:
-            found[key] = {epoch: numbers}
+            found[key] = alone.setdefault(numbers, {epoch: numbers})
         elif epoch in before:
             found[key] = {**before, epoch: before[epoch] | numbers}
         else:

@@ -34,3 +34,10 @@ def test_each_number_is_known_with_its_own_epoch(changes):
     for epochs in since.values():
         row = json.loads(json.dumps(part_row(epochs)))
         assert is_part(row) and part_of(row) == epochs
+
+
+def test_equal_numbers_of_very_many_topics_take_one_object():
+    fresh = {number: frozenset({0, number % 2}) for number in range(1000)}
+    since = taken(taken({}, fresh, 3), {1000: frozenset({0})}, 4)
+    assert len(since) == 1001 and epoch_of(since, 7, 1) == 3 and epoch_of(since, 1000, 0) == 4
+    assert len({id(epochs) for epochs in since.values()}) == 3

@@ -82,7 +82,7 @@ def _give(target: Target, member_id: str, left: list[tuple[UUID, int]], count: i
     share = target[member_id]
     target[member_id] = {
         **share,
-        **{topic: numbers | share.get(topic, frozenset()) for topic, numbers in given.items()},
+        **{topic: numbers | share[topic] if topic in share else numbers for topic, numbers in given.items()},
     }
 
 
@@ -90,7 +90,9 @@ def _grouped(partitions: Iterable[tuple[UUID, int]]) -> dict[UUID, frozenset[int
     found: dict[UUID, set[int]] = {}
     for topic, number in partitions:
         found.setdefault(topic, set()).add(number)
-    return {topic: frozenset(numbers) for topic, numbers in found.items()}
+    whole: dict[frozenset[int], frozenset[int]] = {}  # equal ones are one object: there may be very many
+    numbered = ((topic, frozenset(numbers)) for topic, numbers in found.items())
+    return {topic: whole.setdefault(numbers, numbers) for topic, numbers in numbered}
 
 
 # -- members with different subscriptions --------------------------------------------------------------

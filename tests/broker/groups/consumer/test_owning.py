@@ -142,6 +142,8 @@ def test_partitions_of_a_member_that_has_gone_are_free_in_pieces(table):
 
 
 def test_epochs_of_the_partitions_of_a_member_that_has_gone_are_freed_in_pieces(table):
+    for partitions, name in enumerate(NAMES, 2):
+        table.topics.extend(name, partitions)  # what is equal is one object
     request = ConsumerHeartbeat("x", joined(table).epoch)
     for _ in ahead(table, request):
         pass
