@@ -14,7 +14,7 @@ from dafka.log.repeating import bounded_logger
 
 log = bounded_logger(__name__)
 
-WOKEN_AT_ONCE = 2000
+WOKEN_AT_ONCE = 1000
 """Watchers of partitions that are called in the turn of a commit, and some more; others little by little."""
 
 
