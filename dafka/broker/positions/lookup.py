@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from kafka.errors import OffsetOutOfRangeError, UnsupportedCompressionTypeError
 
-from dafka.broker.interface.positions import DamagedPositionError
+from dafka.broker.interface.positions import DamagedPositionError, PositionOutOfRangeError
 from dafka.broker.limits import POSITIONS_READ
 from dafka.broker.positions import measuring
 from dafka.broker.positions.checkpoints import OFFSET, POSITION, Checkpoint, Checkpoints
@@ -25,6 +25,11 @@ from dafka.log import LogError
 
 Located = tuple[int, Piece]
 """A position, and what is there."""
+
+
+class _DeletedError(Exception):
+    """The records that were being read from a known position on have been deleted: what was read may be of
+    others, behind them."""
 
 
 class Lookup:
@@ -70,7 +75,13 @@ class Lookup:
             reach = max(min(position + left, start.position + POSITIONS_READ), position + 1)
             stop = self._checkpoints.at_or_after(POSITION, reach)
             assert stop is not None  # reach is not beyond the end
-            located, stop, error = self._octets_between(start, stop)
+            try:
+                located, stop, error = self._octets_between(start, stop)
+            except _DeletedError:
+                if parts and position < self.front().position:
+                    break
+                self._check_exists(position)
+                continue
             taken = _part(located, position, left)
             if not taken:
                 if parts:
@@ -98,21 +109,33 @@ class Lookup:
         nearest = front if before is None or before.offset < front.offset else before
         if nearest.offset == offset:
             return nearest.position
-        for record, position, _ in self._records_between(nearest, following):
-            if record >= offset:
-                return position
+        try:
+            for record, position, _ in self._records_between(nearest, following):
+                if record >= offset:
+                    return position
+        except _DeletedError:
+            return self.position_of(offset)
         return following.position
 
     def message(self, position: int) -> tuple[int, int, int]:
         """(offset, position, octets) of the record whose message holds a position before the end."""
         following = self._checkpoints.at_or_after(POSITION, position + 1)
         assert following is not None  # there is one at the end
-        for offset, begin, octets in self._records_between(self._last_before(position), following):
-            if begin <= position < begin + octets:
-                return offset, begin, octets
-            if begin > position:
-                raise DamagedPositionError(position, begin)
+        try:
+            for offset, begin, octets in self._records_between(self._last_before(position), following):
+                if begin <= position < begin + octets:
+                    return offset, begin, octets
+                if begin > position:
+                    raise DamagedPositionError(position, begin)
+        except _DeletedError:
+            self._check_exists(position)
+            return self.message(position)
         raise DamagedPositionError(position, following.position)
+
+    def _check_exists(self, position: int) -> None:
+        first = self.front().position
+        if position < first:
+            raise PositionOutOfRangeError(position, first, self._checkpoints.end.position)
 
     def _last_before(self, position: int) -> Checkpoint:
         front = self.front()
@@ -151,16 +174,21 @@ class Lookup:
     def _pieces_between(
         self, start: Checkpoint, stop: Checkpoint, read: Callable[[int, int], list[Piece]]
     ) -> tuple[list[Piece], Exception | None]:
-        """All pieces between two checkpoints, or those before one that cannot be read, and why it cannot."""
+        """All pieces between two checkpoints, or those before one that cannot be read, and why it cannot.
+
+        Raises _DeletedError: while it waited for what it reads, records from ``start`` on may be deleted.
+        """
         pieces: list[Piece] = []
-        offset = start.offset
-        while offset < stop.offset:
+        offset, failed = start.offset, None
+        while offset < stop.offset and failed is None:
             try:
                 pieces += read(offset, stop.offset)
+                offset = pieces[-1].end
             except (LogError, UnsupportedCompressionTypeError) as error:
-                return pieces, error
-            offset = pieces[-1].end
-        return pieces, None
+                failed = error
+            if self._partition.log_start > start.offset:
+                raise _DeletedError from failed
+        return pieces, failed
 
 
 def _locate(start: Checkpoint, stop: Checkpoint, pieces: Sequence[Piece]) -> list[Located]:

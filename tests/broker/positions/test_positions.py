@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import gevent
 import gevent.event
@@ -23,7 +26,9 @@ from timing import until
 from dafka import Broker
 from dafka.broker.interface.broker import EARLIEST
 from dafka.broker.interface.errors import BrokerStoppedError
+from dafka.broker.interface.positions import PositionOutOfRangeError
 from dafka.broker.positions.checkpoints import POSITIONS
+from dafka.broker.positions.reading import Reading
 from dafka.log import LogWriteError
 from dafka.log.limits import FILE_BYTES
 from dafka.protocol import raw
@@ -90,6 +95,36 @@ def test_batches_in_front_of_one_with_a_missing_codec_can_be_read(
     assert octets.read(0) == raw.encode_message([b"before"])
     with pytest.raises(UnsupportedCompressionTypeError, match="not installed"):
         octets.read(size([b"before"]))
+
+
+@pytest.mark.parametrize("method", ["read", "messages", "bounds", "offset_of"])
+@pytest.mark.parametrize("written", [1, 2])
+def test_positions_of_records_that_are_deleted_while_they_are_read_name_no_others(
+    client: Client, monkeypatch: pytest.MonkeyPatch, method: str, written: int
+) -> None:
+    create(client)
+    octets = Octets(client)
+    for number in range(6):
+        produce(client, [[b"%d" % number]] * written)
+    end, hub = octets.end, client.connection.hub
+    reading, goes_on, read = Event(), gevent.event.Event(), Reading._read
+
+    def held(self: Reading, *arguments: Any) -> Any:
+        if not reading.is_set():
+            reading.set()
+            goes_on.wait(100)
+        return read(self, *arguments)
+
+    monkeypatch.setattr(Reading, "_read", held)
+    rest = (1 << 20,) if method in ("read", "messages") else ()
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(octets.call, method, size([b"0"]), *rest)
+        until(reading.is_set)
+        assert client.call("delete_records", {("t", 0): 4 * written})["t", 0].error is None
+        hub.run(goes_on.set)
+        with pytest.raises(PositionOutOfRangeError) as told:
+            asked.result(100)
+    assert (told.value.first, told.value.end) == (4 * written * size([b"0"]), end)
 
 
 def test_nothing_is_measured_while_records_are_deleted(client: Client) -> None:
