@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from kafka.errors import UnsupportedForMessageFormatError
+from kafka.errors import (
+    TopicAuthorizationFailedError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    UnsupportedForMessageFormatError,
+)
 
 from dafka.broker.codec.errors import error_code, error_of
 from dafka.broker.codec.fetch_request import FLEXIBLE, NO_SESSION, SESSIONS, Place
@@ -28,6 +33,7 @@ _READ = struct.Struct(">ihqq")  # number, error, high watermark, last stable off
 _ABORTED = struct.Struct(">qq")
 _DIVERGING_TAG = 0
 _DIVERGING = struct.Struct(">iq")
+_REFUSED = frozenset({TopicAuthorizationFailedError, UnknownTopicIdError, UnknownTopicOrPartitionError})
 _TAGGED_DIVERGING = struct.Struct(">BBBiqB")  # one tagged field, its tag and size; epoch, end offset, no tags
 
 
@@ -91,6 +97,9 @@ def write_fetch(answer: FetchAnswer, version: int, read_committed: bool) -> Buff
 
 
 def _write_aborted(out: bytearray, fetched: Fetched, flexible: bool, read_committed: bool) -> None:
+    """As in Kafka null says that nobody has looked for them, but for partitions that are refused before."""
+    if fetched.error is not None:
+        read_committed = fetched.error in _REFUSED
     if not read_committed:
         out += b"\0" if flexible else b"\xff\xff\xff\xff"
         return

@@ -142,7 +142,7 @@ class RecordCalls(RecordInterface):
             elif contents and acks not in (-1, 0, 1):  # that there are no records counts first
                 outcome = Produced(InvalidRequiredAcksError, detail=f"acks is -1, 0 or 1, not {acks}")
             else:
-                outcome = check_batches(contents, request)
+                outcome = check_batches(contents, request, partition.log_start)
                 if isinstance(outcome, PartitionAppend):
                     request.left += 1
                     yield partition, outcome

@@ -12,15 +12,23 @@ from kafka.errors import (
     UnsupportedCompressionTypeError,
 )
 
-from dafka.broker.interface.records import Produced
+from dafka.broker.interface.records import NO_OFFSET, Produced
 from dafka.broker.interface.transactions import Writes
 from dafka.broker.limits import BATCH_MAX_BYTES
-from dafka.protocol.batch import CODEC_NAMES, COMPRESSION_MASK, BatchError, BatchHeader, check_batch
+from dafka.protocol.batch import (
+    CODEC_NAMES,
+    COMPRESSION_MASK,
+    LENGTH_END,
+    BatchError,
+    BatchHeader,
+    check_batch,
+)
 from dafka.protocol.batch_records import Examined
 from dafka.protocol.batch_walk import check_count
 from dafka.protocol.errors import DafkaError
 
 _DAMAGED = frozenset(("short", "length", "crc"))
+_MAGIC_AT = 16
 
 
 class PartitionAppend:
@@ -92,8 +100,14 @@ class Request:
             self.ready.set()
 
 
-def check_batches(batches: Sequence[bytes], request: Request) -> PartitionAppend | Produced:
-    """The append of these batches, or the refusal of a batch that is not valid."""
+def check_batches(
+    batches: Sequence[bytes], request: Request, log_start: int = NO_OFFSET
+) -> PartitionAppend | Produced:
+    """The append of these batches, or the refusal of a batch that is not valid.
+
+    ``log_start`` is where the partition begins: as in Kafka it is told with what its log refuses, and not
+    with what is refused before.
+    """
     spans = []
     headers = []
     size = 0
@@ -107,20 +121,41 @@ def check_batches(batches: Sequence[bytes], request: Request) -> PartitionAppend
             header = check_batch(content)
             check_count(header)
         except BatchError as error:
-            damaged = error.cause in _DAMAGED
+            damaged = error.cause in _DAMAGED and not _is_cut(content)
             return Produced(CorruptRecordError if damaged else InvalidRecordError, detail=str(error))
+        if header.base_offset and not request.trusted:
+            return Produced(
+                InvalidRecordError,
+                log_start_offset=log_start,
+                detail=f"a new record batch has base offset 0, not {header.base_offset}",
+            )
         codec = header.attributes & COMPRESSION_MASK
         if codec not in CODEC_NAMES:
             return Produced(UnsupportedCompressionTypeError, detail=f"there is no compression codec {codec}")
         span = header.last_offset_delta + 1
         if header.count != span or header.is_control:
             what = "a control batch" if header.is_control else f"{header.count} records on {span} offsets"
-            return Produced(InvalidRecordError, detail=f"{what}: clients do not write that")
+            return Produced(
+                InvalidRecordError, log_start_offset=log_start, detail=f"{what}: clients do not write that"
+            )
         if header.producer_id < 0 and header.is_transactional:
-            return Produced(InvalidRecordError, detail="a transactional batch without a producer id")
+            return Produced(
+                InvalidRecordError,
+                log_start_offset=log_start,
+                detail="a transactional batch without a producer id",
+            )
         spans.append(span)
         headers.append(header)
         size += len(content)
     if not spans:
         return Produced(InvalidRecordError, detail="no record batch")
     return PartitionAppend(batches, headers, spans, size, request)
+
+
+def _is_cut(content: bytes) -> bool:
+    """Whether it ends before its batch does, or before anybody could say what it is."""
+    if len(content) <= _MAGIC_AT:
+        return True
+    return len(content) < LENGTH_END + int.from_bytes(
+        content[LENGTH_END - 4 : LENGTH_END], "big", signed=True
+    )

@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 from kafka.errors import KafkaStorageError, UnknownTopicOrPartitionError
 
-from dafka.broker.interface.records import Produced
+from dafka.broker.interface.records import NO_OFFSET, Produced
 from dafka.broker.interface.transactions import Writes
 from dafka.broker.records.append import PartitionAppend, Request
 from dafka.broker.records.leader_epochs import LeaderEpochs
@@ -85,15 +85,21 @@ class Leaders:
         producer_ids = {header.producer_id for header in append.headers if header.producer_id >= 0}
         staging = self._producers.expect(partition, producer_ids) if producer_ids else None
 
+        timestamp, log_start = append.timestamp, NO_OFFSET
+
         def fill(numbered: list[bytes], offset: int) -> int:
+            nonlocal timestamp, log_start
             for position, (content, span) in enumerate(zip(append.batches, append.spans, strict=True)):
                 known = None
                 if staging is not None and append.headers[position].producer_id >= 0:
                     header = append.headers[position]
                     self._check_write(partition, header, append.request)
+                    log_start = partition.log_start  # as in Kafka, which looks at the partition only now
                     last = max(header.base_timestamp, header.max_timestamp)
                     last = append.timestamp if append.timestamp >= 0 else last
                     known = staging.take(header, offset, last, append.request.writes is Writes.ADDING)
+                    if known is not None and len(append.batches) == 1 and not append.request.trusted:
+                        timestamp = last  # as in Kafka, whoever gives the times
                 base_offsets.append(offset if known is None else known)
                 if known is None:
                     numbered.append(with_offset(content, offset, epoch))
@@ -102,9 +108,9 @@ class Leaders:
 
         def done(error: Exception | None) -> None:
             if error is None:
-                produced = Produced(None, tuple(base_offsets), append.timestamp, partition.log_start)
+                produced = Produced(None, tuple(base_offsets), timestamp, partition.log_start)
             else:
-                produced = _refused(key, error)
+                produced = _refused(key, error, log_start)
             append.request.answer(key, produced)
             self._pending.settle(append.size)
 
@@ -190,9 +196,9 @@ class Leaders:
             log.exception("publishing %d batches of %r failed", len(contents), partition.topic.name)
 
 
-def _refused(key: tuple[str, int], error: Exception) -> Produced:
+def _refused(key: tuple[str, int], error: Exception, log_start: int) -> Produced:
     if isinstance(error, RefusedBatchError):
-        return Produced(error.error, detail=str(error))
+        return Produced(error.error, log_start_offset=log_start, detail=str(error))
     if isinstance(error, TopicDeletedError):
         return Produced(UnknownTopicOrPartitionError, detail=str(error))
     log.error("record batches for %s were not stored: %s", key, error)

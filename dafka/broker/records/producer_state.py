@@ -264,12 +264,12 @@ class Staging:
         producer_id, epoch = header.producer_id, header.producer_epoch
         key = self._key_of[producer_id]
         state = self._changed.get(key) or self._states._state(key)
+        if epoch < state.epoch and header.base_sequence >= 0:
+            raise _refused(header, InvalidProducerEpochError, f": its epoch is {state.epoch} by now")
         if epoch < 0 or header.base_sequence < 0:
             raise _refused(
                 header, InvalidRecordError, f", base sequence {header.base_sequence}: neither is below 0"
             )
-        if epoch < state.epoch:
-            raise _refused(header, InvalidProducerEpochError, f": its epoch is {state.epoch} by now")
         expected = (state.last_sequence + 1) % SEQUENCES if epoch == state.epoch else 0
         if header.base_sequence != expected:  # what continues is no duplicate
             known = state.duplicate(header) if epoch == state.epoch else None

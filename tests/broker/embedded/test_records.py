@@ -78,9 +78,9 @@ def damaged(content: bytes) -> bytes:
     ("contents", "error"),
     [
         ([batch(b"good"), damaged(batch(b"bad"))], errors.CorruptRecordError),
-        ([batch(b"good"), batch(b"short")[:-1]], errors.CorruptRecordError),
+        ([batch(b"good"), batch(b"short")[:-1]], errors.InvalidRecordError),
         ([batch(b"good") + b"more"], errors.CorruptRecordError),
-        ([b""], errors.CorruptRecordError),
+        ([b""], errors.InvalidRecordError),
         ([b"raw" * 30], errors.InvalidRecordError),
         ([], errors.InvalidRecordError),
         ([batch(b"good"), batch(b"x" * MESSAGE_MAX_BYTES)], errors.MessageSizeTooLargeError),

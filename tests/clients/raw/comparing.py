@@ -214,9 +214,7 @@ def _flat(struct: Any, target: Any, version: int, path: str) -> Iterator[tuple[s
         value = getattr(target, field.name)
         where = f"{path}.{field.name}" if path else field.name
         if field.is_struct_array():
-            # Aborted transactions may be null or an empty list, which says the same.
-            absent = 0 if field.name == "aborted_transactions" else None
-            yield f"{where}#", absent if value is None else len(value)
+            yield f"{where}#", None if value is None else len(value)
             seen: Counter[str] = Counter()
             for one in value or ():
                 about = _about(field.array_of, one, version) or _entity(one)

@@ -95,6 +95,20 @@ def test_an_offset_out_of_range_is_refused(client: Client, wire: WireClient):
     assert (answer.error_code, answer.high_watermark) == (OffsetOutOfRangeError.errno, -1)
 
 
+@pytest.mark.parametrize("isolation", [0, 1])
+@pytest.mark.parametrize("version", [4, 12])
+def test_aborted_transactions_are_null_where_nobody_has_looked_for_them(
+    client: Client, wire: WireClient, version: int, isolation: int
+):
+    client.create("topic")
+    request = fetch("topic", 0, 0, isolation_level=isolation)
+    (topic,) = wire.ask(request, version).responses
+    aborted = {one.partition_index: one.aborted_transactions for one in topic.partitions}
+    assert aborted == {0: [] if isolation else None, 1: []}  # there is no partition 1
+    (topic,) = wire.ask(fetch("topic", 5, isolation_level=isolation), version).responses
+    assert topic.partitions[0].aborted_transactions is None  # the offset is out of range
+
+
 def test_an_unknown_leader_epoch_is_refused(client: Client, wire: WireClient):
     client.create("topic")
     request = fetch("topic", 0, wait=60_000)

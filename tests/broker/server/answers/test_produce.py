@@ -11,9 +11,11 @@ from broker.server.client import WireClient, discarded
 from broker.server.samples import produce
 from kafka.errors import (
     CorruptRecordError,
+    InvalidProducerEpochError,
     InvalidRecordError,
     InvalidRequiredAcksError,
     MessageSizeTooLargeError,
+    OutOfOrderSequenceNumberError,
     TransactionalIdAuthorizationFailedError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -111,9 +113,10 @@ def test_a_batch_is_stored_unchanged(client: Client, wire: WireClient):
     [
         pytest.param(None, InvalidRecordError, id="null"),
         pytest.param(b"", InvalidRecordError, id="nothing"),
-        pytest.param(b"garbage", CorruptRecordError, id="garbage"),
+        pytest.param(b"garbage", InvalidRecordError, id="garbage"),
         pytest.param(batch(b"a")[:-1] + b"?", CorruptRecordError, id="checksum"),
-        pytest.param(batch(b"a")[:-1], CorruptRecordError, id="cut"),
+        pytest.param(batch(b"a")[:-1], InvalidRecordError, id="cut"),
+        pytest.param(batch(b"a")[:11] + b"\x38" + batch(b"a")[12:], CorruptRecordError, id="shorter"),
         pytest.param(batch(b"a")[:16] + b"\1" + batch(b"a")[17:], InvalidRecordError, id="magic 1"),
         pytest.param(batch(b"x" * 1_100_000), MessageSizeTooLargeError, id="oversize"),
         pytest.param(batch(b"a", base_offset=100), InvalidRecordError, id="base offset"),
@@ -318,3 +321,32 @@ def test_a_request_of_many_topics_is_not_overtaken_by_the_next_one(
     for request, number in zip(requests, sent, strict=True):
         assert partition(wire.receive(request, 13, number)).error_code == 0
     assert client.values("t0") == [b"first", b"second"]
+
+
+def test_the_beginning_of_the_log_is_told_with_what_the_log_refuses(client: Client, wire: WireClient):
+    client.create("topic")
+    client.produce("topic", b"a", b"b")
+    client.call("delete_records", {("topic", 0): 1})
+
+    def start(records: bytes) -> tuple[int, int]:
+        answer = partition(wire.ask(produce("topic", records), NEWEST_BY_NAME))
+        return answer.error_code, answer.log_start_offset
+
+    def numbered(epoch: int, sequence: int) -> bytes:
+        return with_producer(batch(b"x"), 7, epoch, sequence)
+
+    assert start(numbered(1, 0)) == (0, 1)
+    assert start(numbered(1, 5)) == (OutOfOrderSequenceNumberError.errno, 1)
+    assert start(numbered(1, -1)) == (InvalidRecordError.errno, 1)
+    assert start(numbered(0, 0)) == start(numbered(-1, 0)) == (InvalidProducerEpochError.errno, 1)
+    assert start(batch(b"a", base_offset=100)) == (InvalidRecordError.errno, 1)
+    assert start(batch(b"a")[:-1]) == (InvalidRecordError.errno, -1)
+    assert start(batch(b"a")[:-1] + b"?") == (CorruptRecordError.errno, -1)
+
+
+def test_a_batch_that_comes_again_is_told_with_its_time(client: Client, wire: WireClient):
+    client.create("topic")
+    content = with_producer(batch(b"x"), 7, 0, 0)
+    answers = [partition(wire.ask(produce("topic", content), NEWEST_BY_NAME)) for _ in range(2)]
+    assert [one.base_offset for one in answers] == [0, 0]
+    assert [one.log_append_time_ms for one in answers] == [-1, 1000]
