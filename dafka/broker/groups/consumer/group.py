@@ -87,11 +87,11 @@ class ConsumerGroup(OwningGroup):
         if member is None:
             member = self._named(request)
             self._check(member, request)
-        before, repeated = member.assigned, request.member_epoch != member.epoch
+        before, joins = member.assigned, request.member_epoch == JOIN_EPOCH
         self.progress(now, member, is_new, request, session)
         everything = request.rebalance_timeout is not None and request.owned is not None
         everything = everything and (request.topics is not None or request.regex is not None)
-        told = is_new or repeated or everything or member.assigned != before
+        told = joins or everything or member.assigned != before
         return Answer(member.member_id, member.epoch, member.assigned if told else None)
 
     def progress(
