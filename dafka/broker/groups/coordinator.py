@@ -91,7 +91,7 @@ class Coordinator(GroupInterface):
         groups.successors.append(self._downgraded)
         groups.revive(
             GroupType.CLASSIC,
-            lambda name, epoch: Group(groups.clock(), self._groups.deliver, terms),
+            lambda name, epoch, behind: Group(groups.clock(), self._groups.deliver, terms),
             CLASSIC,
             lambda name, group, whole, members: restoring(groups.clock(), group, whole, members),
         )

@@ -116,14 +116,15 @@ class Groups:
         self.watchers: list[Callable[[str, AnyGroup], object]] = []
         """Told of each change of a group that goes on."""
         self._told: dict[str, str] = {}  # the states of groups that were logged
-        self._made: dict[GroupType, Callable[[str, int], AnyGroup]] = {}
+        self._made: dict[GroupType, Callable[[str, int, int], AnyGroup]] = {}
         self._restoring: dict[GroupType, Restore] = {}
         self._deadlines = Deadlines(hub, self._tick, lambda: self.clock())
 
     def revive(
-        self, kind: GroupType, make: Callable[[str, int], AnyGroup], form: Format, restoring: Restore
+        self, kind: GroupType, make: Callable[[str, int, int], AnyGroup], form: Format, restoring: Restore
     ) -> None:
-        """Let ``make(id, epoch)`` make the groups of that type that are known from before a restart.
+        """Let ``make(id, epoch, behind)`` make the groups of that type that are known from before a restart,
+        by what :class:`Kept` says of them.
 
         ``restoring(id, group, whole, members)`` gives them what was kept of their members, in rows of that
         form.
@@ -139,7 +140,7 @@ class Groups:
             kept = self._times.kept(name)
             if kept is not None and kept.type != kind.value:
                 continue  # it has become another group since
-            group = self._made[kind](name, 0 if kept is None else kept.epoch)
+            group = self._made[kind](name, 0 if kept is None else kept.epoch, 0)
             for _ in pace.over(self._restoring[kind](name, group, whole, members), every=1):
                 pass
             if not group.occupied:
@@ -184,7 +185,7 @@ class Groups:
             kept = self._times.kept(name)
             make = None if kept is None else self._made.get(GroupType(kept.type))
             if kept is not None and make is not None:
-                found = self._groups[name] = make(name, kept.epoch)
+                found = self._groups[name] = make(name, kept.epoch, kept.behind)
                 self.changed(name, found)
         return found
 

@@ -4,14 +4,15 @@ The row of a group holds milliseconds since 1970, or OCCUPIED while the group ha
 says OCCUPIED when the broker starts, and whose members were not kept, has lost them with the broker; its time
 begins when the row is next read. A group whose consumers only commit and never join has no row.
 
-The row of a group that is not of the classic protocol has its type and its epoch besides.
+The row of a group that is not of the classic protocol has its type and its epoch besides; and without members
+by how much its target was older, if it was.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dafka.broker.interface.groups import GroupType
 from dafka.commit.writer import Writer
@@ -24,17 +25,19 @@ GROUPS = "groups"
 OCCUPIED = -1
 
 _types = frozenset(one.value for one in GroupType)
-_ROW = shapes.either(
-    shapes.number,
-    shapes.row_of(shapes.number, lambda value: shapes.text(value) and value in _types, shapes.natural),
-)
+_FACTS = shapes.number, lambda value: shapes.text(value) and value in _types, shapes.natural
+_ROW = shapes.either(shapes.number, shapes.row_of(*_FACTS), shapes.row_of(*_FACTS, shapes.natural))
 
 
 class Kept(NamedTuple):
-    """The stored facts of a group: its type, by its word, and its epoch."""
+    """The stored facts of a group: its type, by its word, and its epoch.
+
+    ``behind``: by how much the epoch of its target is smaller, which is asked for without members only.
+    """
 
     type: str
     epoch: int
+    behind: int = 0
 
     @property
     def protocol(self) -> str:
@@ -51,7 +54,7 @@ class GroupTimes:
         self._clock = clock
         self._occupied: set[str] = set()
         self._kept: dict[str, Kept] = {
-            group: Kept(row[1], row[2]) for group, row in self._table.items() if isinstance(row, list)
+            group: Kept(*row[1:]) for group, row in self._table.items() if isinstance(row, list)
         }
 
     def note(self, group: str, occupied: bool, kept: Kept | None = None) -> None:
@@ -114,7 +117,9 @@ class GroupTimes:
 
     def _put(self, group: str, at: int) -> None:
         kept = self._kept.get(group)
-        row = at if kept is None else [at, *kept]
+        row: Any = at
+        if kept is not None:
+            row = [at, *kept] if kept.behind else [at, *kept[:2]]
 
         def done(error: Exception | None) -> None:
             # The row still has an older time, or OCCUPIED, which emptied() replaces when it is next read.

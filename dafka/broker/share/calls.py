@@ -143,8 +143,10 @@ class ShareCalls(ShareInterface):
         self._groups.put(name, group)
         return group
 
-    def _new_group(self, name: str, epoch: int = 0) -> ShareGroup:
-        return ShareGroup(self._groups.clock(), TableTopics(self._topics), self._gone, epoch, name)
+    def _new_group(self, name: str, epoch: int = 0, behind: int = 0) -> ShareGroup:
+        group = ShareGroup(self._groups.clock(), TableTopics(self._topics), self._gone, epoch, name)
+        group.go_on(behind)
+        return group
 
     def _restoring(
         self, name: str, group: ShareGroup, whole: SavedGroup, members: Sequence[SavedMember]

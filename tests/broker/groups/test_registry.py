@@ -33,7 +33,7 @@ def registry(client):
     client.connection.hub.run(
         found.revive,
         GroupType.SHARE,
-        lambda name, epoch: AnyModern(found.clock(), FakeTopics(), epoch),
+        lambda name, epoch, behind: AnyModern(found.clock(), FakeTopics(), epoch),
         FORMAT,
         lambda name, group, whole, members: iter(()),
     )

@@ -87,10 +87,15 @@ class ConsumerGroups(ConsumerGroupInterface):
         groups.watchers.append(self._changed)  # classic members and timeouts change groups, too
         groups.revive(
             GroupType.CONSUMER,
-            lambda name, epoch: ConsumerGroup(groups.clock(), self._topics, epoch, name),
+            self._revived,
             FORMAT,
             self._restoring,
         )
+
+    def _revived(self, name: str, epoch: int, behind: int) -> ConsumerGroup:
+        group = ConsumerGroup(self._groups.clock(), self._topics, epoch, name)
+        group.go_on(behind)
+        return group
 
     def _restoring(
         self, name: str, group: ConsumerGroup, whole: SavedGroup, members: Sequence[SavedMember]

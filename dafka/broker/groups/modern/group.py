@@ -113,8 +113,9 @@ class ModernGroup(Due, ABC, Generic[M, S]):
 
     @property
     def kept(self) -> Kept | None:
-        """Its type and epoch."""
-        return None if self._deleted else Kept(self.type.value, self.epoch)
+        """Its type and epoch, and how old its target is."""
+        behind = 0 if self.members else self.epoch - self.assignment_epoch
+        return None if self._deleted else Kept(self.type.value, self.epoch, behind)
 
     def die(self) -> None:
         """Mark the group as deleted; it has to be empty."""
@@ -153,6 +154,10 @@ class ModernGroup(Due, ABC, Generic[M, S]):
     def mark(self, member: M) -> None:
         """Something that is kept of this member may have changed."""
         self._unsaved.add(member.member_id)
+
+    def go_on(self, behind: int) -> None:
+        """Be the group without members that there was before a restart, with a target so many epochs old."""
+        self.assignment_epoch = self.epoch - behind
 
     def begin_again(self, count: int, assignment_epoch: int | None, is_whole: bool) -> None:
         """All members are here of which something was kept, of ``count`` that there were, with their targets.

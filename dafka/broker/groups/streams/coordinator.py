@@ -87,9 +87,10 @@ class StreamsGroups(StreamsGroupInterface):
         groups.revive(GroupType.STREAMS, self._revived, FORMAT, self._restoring)
         hub.spawn(kept.forget_others, groups.names(GroupType.STREAMS))
 
-    def _revived(self, name: str, epoch: int) -> StreamsGroup:
+    def _revived(self, name: str, epoch: int, behind: int) -> StreamsGroup:
         group = StreamsGroup(self._groups.clock(), self._topics, epoch, name)
         group.is_new = False
+        group.go_on(behind)
         return self._kept.restore(name, group)
 
     def _restoring(

@@ -193,6 +193,27 @@ def test_after_a_restart_members_join_again_epochs_go_on_and_offsets_are_there(t
         assert client.call("fetch_offsets", "g")["t", 0].offset == 7
 
 
+def test_a_group_without_members_has_its_target_of_before_after_a_restart(tmp_path):
+    def found(client: Client) -> tuple[str, int, int]:
+        group = described(client)
+        return group.state, group.epoch, group.assignment_epoch
+
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t", 2)
+        join(client, "x")
+        join(client, "y")
+        send(client, "x", -1)
+        send(client, "y", -1)
+        before = found(client)
+        assert before == ("Empty", 5, 3)
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        assert found(client) == before
+        assert join(client, "x").member_epoch == 6
+        assert found(client) == ("Stable", 6, 6)
+
+
 def test_a_heartbeat_of_a_group_with_many_members_takes_short_turns(topic):
     """100 members on 1000 partitions, all of which join and settle."""
     topic.create("wide", 994)

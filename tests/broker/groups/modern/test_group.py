@@ -79,7 +79,7 @@ def test_an_empty_group_is_forgotten_and_what_is_kept_of_it_stays(group):
     group.tick(EMPTY_SECONDS)
     assert not group.dead
     group.tick(1.0 + EMPTY_SECONDS)
-    assert group.dead and group.kept == Kept("share", group.epoch)
+    assert group.dead and group.kept == Kept("share", group.epoch, 2)
 
 
 def test_nothing_is_kept_of_a_deleted_group(group):

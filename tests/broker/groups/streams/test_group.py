@@ -294,7 +294,7 @@ def test_offsets_in_the_topics_that_it_reads_stay():
     table = Table()
     assert table.group.subscribed() == frozenset()
     table.join("m")
-    assert table.group.subscribed() == {"a"} and table.group.kept == ("streams", table.group.epoch)
+    assert table.group.subscribed() == {"a"} and table.group.kept == ("streams", table.group.epoch, 0)
 
 
 def test_the_members_are_described():
