@@ -3,6 +3,7 @@ what their answers differ.
 
     scripts/odd_requests --seeds 100            # begun with --first 0, of --length 30 requests each
     scripts/odd_requests --seeds 1 --first 42 --verbose
+    scripts/odd_requests --versions             # instead a right request of each version of every API
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from broker.server.client import WireClient
-from clients.raw.odd_requests import Step, World, names, sequence
+from clients.raw.odd_requests import Step, World, every_version, names, sequence
 from clients.servers import APACHE, DAFKA, running
 from kafka.protocol.admin import CreateTopicsRequest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
@@ -285,19 +286,36 @@ def differences(
             cursor = step.request.cursor
             if cursor is None or not cursor.topic_name.startswith(f"s{seed}-"):
                 continue  # pages of all topics, Apache Kafka's own among them
-        answers = [one.ask(step) for one in (theirs, ours)]
         ends = time.monotonic() + SETTLE_SECONDS
-        while answers[0] != answers[1] and not answers[0].get("") and _repeats(step):
-            if time.monotonic() > ends:
-                break
-            time.sleep(0.1)
-            answers[0] = theirs.ask(step)
-        if answers[0] != answers[1]:
-            yield Difference(seed, number, step, *answers)
+        found = _difference(seed, number, step, theirs, ours)
+        if found is not None:
+            yield found
             return
         if step.name.startswith(CHANGING):
             while theirs.topics(seed) != ours.topics(seed) and time.monotonic() < ends:
                 time.sleep(0.02)
+
+
+def differences_of_versions(seed: int, theirs: Broker, ours: Broker) -> Iterator[Difference]:
+    """The differences in the answers to a right request of each version."""
+    theirs.begin(seed)
+    ours.begin(seed)
+    for number, step in enumerate(every_version(seed)):
+        found = _difference(seed, number, step, theirs, ours)
+        if found is not None:
+            yield found
+
+
+def _difference(seed: int, number: int, step: Step, theirs: Broker, ours: Broker) -> Difference | None:
+    """Ask both; what is only asked is asked again while Apache Kafka may have yet to hear of a change."""
+    answers = [one.ask(step) for one in (theirs, ours)]
+    ends = time.monotonic() + SETTLE_SECONDS
+    while answers[0] != answers[1] and not answers[0].get("") and _repeats(step):
+        if time.monotonic() > ends:
+            break
+        time.sleep(0.1)
+        answers[0] = theirs.ask(step)
+    return None if answers[0] == answers[1] else Difference(seed, number, step, *answers)
 
 
 def _repeats(step: Step) -> bool:
@@ -312,12 +330,15 @@ def main() -> int:
     parser.add_argument("--length", type=int, default=30)
     parser.add_argument("--once", action="store_true", help="nothing is named twice in a request")
     parser.add_argument("--only", default="", help="APIs with this in their names")
+    parser.add_argument("--versions", action="store_true", help="a right request of each version")
     parser.add_argument("--verbose", action="store_true", help="all differences, not one of each kind")
     options = parser.parse_args()
     with running(APACHE) as apache, running(DAFKA) as dafka:
         theirs, ours = Broker(apache), Broker(dafka)
         theirs.prepare()
         ours.prepare()
+        if options.versions:
+            return reported(differences_of_versions(options.first, theirs, ours), 1, all_of_them=True)
         more = options.only, options.once
         found = (
             one

@@ -13,8 +13,15 @@ from typing import Any
 import pytest
 from broker.server.client import encoded
 from clients.raw import comparing
-from clients.raw.comparing import Broker, Difference, differences, is_known, reported
-from clients.raw.odd_requests import sequence
+from clients.raw.comparing import (
+    Broker,
+    Difference,
+    differences,
+    differences_of_versions,
+    is_known,
+    reported,
+)
+from clients.raw.odd_requests import every_version, sequence
 from clients.servers import APACHE, DAFKA, running
 
 from dafka import Broker as Dafka
@@ -39,6 +46,13 @@ def test_two_brokers_of_one_kind_do_not_differ(both: list[Broker]) -> None:
         broker.prepare()
     for seed in range(10):
         assert not [str(one) for one in differences(seed, 30, *both)]
+
+
+def test_every_version_is_asked_and_two_brokers_of_one_kind_do_not_differ(both: list[Broker]) -> None:
+    assert len({step.name for step in every_version(0)}) > 60
+    for broker in both:
+        broker.prepare()
+    assert not [str(one) for one in differences_of_versions(0, *both)]
 
 
 def test_a_difference_is_found_and_named(both: list[Broker], monkeypatch: pytest.MonkeyPatch) -> None:
