@@ -111,7 +111,10 @@ class StoreNode(Node):
         self._carry(self.role.peer_subscribed(time.monotonic(), prefix))
 
     def tick(self, now: float) -> None:
-        self._carry(self.role.tick(now))
+        for outputs in Pace().over(self.role.ticking(now), every=1):
+            if self.closed:
+                return
+            self._carry(outputs)
         self.endpoint.resume(self)
         self._watch.tick(now)
 

@@ -31,7 +31,7 @@ heap, partitions that are up to date are in no list at all.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count as count_up
 from itertools import takewhile
 from typing import Generic, TypeVar
@@ -184,9 +184,20 @@ class CatchUp(Generic[F]):
 
     def tick(self, now: float, outputs: list[Output]) -> None:
         """See to what is due."""
-        alarms = self._alarms
-        while alarms and alarms[0][0] <= now:
-            alarm, _, follower = heapq.heappop(alarms)
+        for _ in self.ticking(now, outputs):
+            pass
+
+    def ticking(self, now: float, outputs: list[Output]) -> Iterator[None]:
+        """The same, some of it at a time; anything else may be called in between."""
+        left = self._limits.due_at_once
+        while self._alarms and self._alarms[0][0] <= now:
+            if not left:
+                self.pump(now, outputs)
+                yield
+                left = self._limits.due_at_once
+                continue
+            left -= 1
+            alarm, _, follower = heapq.heappop(self._alarms)
             if alarm != follower.alarm:
                 continue  # an earlier one has been set since
             follower.alarm = NEVER

@@ -20,6 +20,8 @@ class Limits(NamedTuple):
     broker leads come on top."""
     fetches: int = 1000
     """Fetches under way at once; a store queues about as many."""
+    due_at_once: int = 200
+    """Of these, how many are asked for again before others have their turn, where very many were lost."""
     first_window: int = 500
     """Records that the first fetch of a partition asks for; doubled by every complete answer."""
     smallest_window: int = 10

@@ -297,12 +297,18 @@ class StoreRole:
 
     def tick(self, now: float) -> list[Output]:
         """Repeat what was lost. To be called every tenth of a second or so; cheap when nothing is due."""
+        return [output for some in self.ticking(now) for output in some]
+
+    def ticking(self, now: float) -> Iterator[list[Output]]:
+        """The same, some of it at a time; anything else may be called in between."""
         outputs: list[Output] = []
         if now >= self._next_heads:
             self._ask_for_heads(now, outputs)
         if now >= self._resume:
-            self._catchup.tick(now, outputs)
-        return outputs
+            for _ in self._catchup.ticking(now, outputs):
+                yield outputs[:]
+                outputs.clear()
+        yield outputs
 
     # -- partitions ---------------------------------------------------------------------------------
 

@@ -36,43 +36,48 @@ class Subscriptions(Generic[Peer]):
     def __init__(self, most: Most = USUAL) -> None:
         self.octets = 0
         self._most = most
-        self._peers: dict[bytes, dict[Peer, None]] = {}  # by prefix, in the order of subscribing
-        self._counts: dict[Peer, Counter[bytes]] = {}
+        # By prefix, in the order of subscribing: how often each peer has. To grow takes a large table some
+        # milliseconds, so the other one is a set: sets grow at other sizes than dictionaries.
+        self._peers: dict[bytes, dict[Peer, int]] = {}
+        self._own: dict[Peer, set[bytes]] = {}
         self._octets: Counter[Peer] = Counter()
         self._lengths: Counter[int] = Counter()  # of distinct prefixes
         self._leaving: set[Peer] = set()  # that have left, and of which not every prefix is dropped yet
 
     def __len__(self) -> int:
         """How many there are, the same prefix of a peer counted once."""
-        return sum(map(len, self._counts.values()))
+        return sum(map(len, self._own.values()))
 
     def add(self, peer: Peer, prefix: bytes) -> None:
         """A peer subscribes; raises TooLargeError beyond a limit, and nothing has changed then."""
-        own = self._counts.setdefault(peer, Counter())
-        if prefix not in own:
-            self._check(peer, prefix, len(own))
-            cost = len(prefix) + limits.SUBSCRIPTION_OCTETS
-            self.octets += cost
-            self._octets[peer] += cost
-            peers = self._peers.get(prefix)
-            if peers is None:
-                peers = self._peers[prefix] = {}
-                self._lengths[len(prefix)] += 1
-            peers[peer] = None
-        own[prefix] += 1
+        own = self._own.setdefault(peer, set())
+        if prefix in own:
+            self._peers[prefix][peer] += 1
+            return
+        self._check(peer, prefix, len(own))
+        cost = len(prefix) + limits.SUBSCRIPTION_OCTETS
+        self.octets += cost
+        self._octets[peer] += cost
+        peers = self._peers.get(prefix)
+        if peers is None:
+            peers = self._peers[prefix] = {}
+            self._lengths[len(prefix)] += 1
+        peers[peer] = 1
+        own.add(prefix)
 
     def cancel(self, peer: Peer, prefix: bytes) -> bool:
         """A peer takes one subscription back. Others than those that it has are ignored.
 
         Whether nobody is subscribed to it any more.
         """
-        own = self._counts.get(peer)
+        own = self._own.get(peer)
         if own is None or prefix not in own:
             return False
-        own[prefix] -= 1
-        if own[prefix]:
+        peers = self._peers[prefix]
+        if peers[peer] > 1:
+            peers[peer] -= 1
             return False
-        del own[prefix]
+        own.discard(prefix)
         self._drop(peer, prefix)
         return prefix not in self._peers
 
@@ -82,14 +87,14 @@ class Subscriptions(Generic[Peer]):
         Returns its prefixes. Each is dropped when it is taken, so that others may go on between two of them:
         there may be very many.
         """
-        own = self._counts.pop(peer, None)
+        own = self._own.pop(peer, None)
         if own:
             self._leaving.add(peer)
-        return self._drop_each(peer, own or {})
+        return self._drop_each(peer, own or set())
 
-    def _drop_each(self, peer: Peer, own: dict[bytes, int]) -> Iterator[bytes]:
+    def _drop_each(self, peer: Peer, own: set[bytes]) -> Iterator[bytes]:
         while own:  # what is taken out is freed now, and not all at once in the end
-            prefix, _ = own.popitem()
+            prefix = own.pop()
             self._drop(peer, prefix)
             yield prefix
         self._leaving.discard(peer)
@@ -101,7 +106,7 @@ class Subscriptions(Generic[Peer]):
 
     def matching(self, frame: bytes) -> list[Peer]:
         """The peers that get a message with this first frame, each once."""
-        found: dict[Peer, None] = {}
+        found: dict[Peer, int] = {}
         size = len(frame)
         for length in self._lengths:
             if length <= size:
