@@ -101,7 +101,7 @@ def test_very_many_that_are_woken_at_once_go_on_in_turns_of_milliseconds(monkeyp
     assert max(after - before for before, after in pairwise(turns)) == 1
 
 
-def test_one_that_is_woken_later_has_been_woken_though_its_time_ends_before(monkeypatch):
+def test_a_wait_that_is_woken_later_has_been_woken_though_its_time_ends_before(monkeypatch):
     monkeypatch.setattr("dafka.hub.flag.limits.PACE_SECONDS", 0.0)
     flags = [Flag() for _ in range(50)]
     waiting = [begun(flag.wait, 0.0) for flag in flags]

@@ -33,7 +33,7 @@ def test_one_tick_repeats_all_of_them():
     assert sorted(fetched(lost().tick(1.3))) == ADDRESSES
 
 
-def test_what_is_answered_or_deleted_between_two_pieces_is_not_asked_for():
+def test_partitions_that_are_answered_or_deleted_between_two_pieces_are_not_asked_for():
     role = lost()
     pieces = role.ticking(1.3)
     first = fetched(next(pieces))
