@@ -35,8 +35,8 @@ def records(*, servers: str, pid: int, size: int, count: int) -> Figures:
     """Seconds for each GB of values that librdkafka writes to six partitions; those of them in the kernel;
     and seconds for each GB that it reads.
 
-    Medians of some rounds: in some of them the kernel gives out memory that it has to get from its host
-    first. One round is done before: code that is compiled while it runs is compiled then.
+    Medians of some rounds: what the kernel takes to write may differ by ten times between two. One round
+    is done before: code that is compiled while it runs is compiled then.
     """
     gigabytes = size * count / 1e9
     rounds = []
