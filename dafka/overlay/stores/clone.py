@@ -206,9 +206,15 @@ class Clone:
         outputs: list[Output] = []
         if not self._input.is_attached:
             self.master = sender
-            self._loading = Loading(self.content)
+            self._loading = Loading(self.content, piece.offset)
             outputs += self._carry(self._input.receive(Handshake(piece.offset, piece.heartbeat_interval)))
         if self._loading is None or sender != self.master:
+            return outputs
+        if piece.offset != self._loading.offset:
+            # A request that came twice had the master begin twice, with other keys: what it was asked first
+            # may come last, and lacks the events in between.
+            if piece.offset > self._loading.offset:
+                self._begin_anew(self._input.next - 1)
             return outputs
         self._loading.receive(piece)
         return outputs + self._go_on_loading()

@@ -17,9 +17,10 @@ from dafka.overlay.wire.primitives import EntityId
 
 class Loading:
     """Loads pieces into ``content``, beginning now. Entries that are there already stay until it is known
-    that they are gone."""
+    that they are gone. ``offset`` is the event from which on others are heard."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: Content, offset: int) -> None:
+        self.offset = offset
         self.position = 0
         """The next piece that is wanted."""
         self._content = content

@@ -28,14 +28,14 @@ def words(events) -> list[str]:
 
 
 def test_a_piece_waits_for_the_events_that_it_is_behind(content):
-    loading = Loading(content)
+    loading = Loading(content, 1)
     loading.receive(piece(5, 0, "a"))
     assert loading.take(4, NO_ENTITY) is None and not loading.has_all
     assert words(loading.take(5, NO_ENTITY)) == ["update a"] and loading.has_all
 
 
 def test_keys_of_later_events_are_newer_than_a_piece(content):
-    loading = Loading(content)
+    loading = Loading(content, 1)
     content.put("a", "newer", None, NO_ENTITY)
     loading.hear(7, "a")
     loading.hear(5, "b")
@@ -44,7 +44,7 @@ def test_keys_of_later_events_are_newer_than_a_piece(content):
 
 
 def test_entries_cleared_meanwhile_do_not_come_back(content):
-    loading = Loading(content)
+    loading = Loading(content, 1)
     loading.receive(piece(5, 2, "a"))
     loading.take(5, NO_ENTITY)
     content.clear(NO_ENTITY)
@@ -54,7 +54,7 @@ def test_entries_cleared_meanwhile_do_not_come_back(content):
 
 
 def test_entries_in_no_piece_are_erased_at_the_end_and_those_of_events_are_not(content):
-    loading = Loading(content)
+    loading = Loading(content, 1)
     content.put("new", 1, None, NO_ENTITY)
     loading.receive(piece(5, 0, "a"))
     loading.take(5, NO_ENTITY)
@@ -65,7 +65,7 @@ def test_entries_in_no_piece_are_erased_at_the_end_and_those_of_events_are_not(c
 
 def test_a_large_rest_is_erased_in_steps(content, monkeypatch):
     monkeypatch.setattr("dafka.overlay.stores.loading.ERASED_ENTRIES", 1)
-    loading = Loading(content)
+    loading = Loading(content, 1)
     loading.receive(piece(5, 0))
     loading.take(5, NO_ENTITY)
     steps = [loading.sweep(NO_ENTITY) for _ in range(3)]
@@ -73,7 +73,7 @@ def test_a_large_rest_is_erased_in_steps(content, monkeypatch):
 
 
 def test_a_piece_that_comes_twice_does_no_harm_and_one_that_is_lost_is_asked_for_again(content):
-    loading = Loading(content)
+    loading = Loading(content, 1)
     for _ in range(2):
         loading.receive(piece(5, 2, "a"))
         loading.take(5, NO_ENTITY)

@@ -27,7 +27,7 @@ def test_stores_converge_whatever_is_lost_and_whoever_restarts(first):
             pytest.fail(f"seed {seed}: {error}")
 
 
-@pytest.mark.parametrize("seed", [201, 801, 940986])
+@pytest.mark.parametrize("seed", [129, 201, 801, 940986])
 def test_seeds_that_have_failed_once(seed):
     simulate(seed)
 
@@ -156,9 +156,19 @@ def asks_only_its_old_master(patch):
     patch.setattr(Clone, "_load", loyally)
 
 
+def takes_pieces_of_another_beginning(patch):
+    load = Clone._load
+
+    def alike(self, sender, piece):
+        return load(self, sender, piece._replace(offset=self._loading.offset) if self._loading else piece)
+
+    patch.setattr(Clone, "_load", alike)
+
+
 @pytest.mark.parametrize(
     ("fault", "finder"),
     [
+        (takes_pieces_of_another_beginning, 129),
         (goes_back_to_an_older_content, 11),
         (counts_nothing_while_nobody_listens, 801),
         (does_not_begin_anew_after_a_loss, 6),
