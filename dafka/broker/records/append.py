@@ -123,12 +123,6 @@ def check_batches(
         except BatchError as error:
             damaged = error.cause in _DAMAGED and not _is_cut(content)
             return Produced(CorruptRecordError if damaged else InvalidRecordError, detail=str(error))
-        if header.base_offset and not request.trusted:
-            return Produced(
-                InvalidRecordError,
-                log_start_offset=log_start,
-                detail=f"a new record batch has base offset 0, not {header.base_offset}",
-            )
         codec = header.attributes & COMPRESSION_MASK
         if codec not in CODEC_NAMES:
             return Produced(UnsupportedCompressionTypeError, detail=f"there is no compression codec {codec}")

@@ -33,6 +33,11 @@ def test_an_append_knows_how_many_offsets_each_batch_takes_and_the_bytes_of_all(
     assert (append.spans, append.size) == ([1, 2], len(batches[0]) + len(batches[1]))
 
 
+def test_batches_of_another_log_are_taken_whatever_their_offsets():
+    """Bridges and migrations write what they have read."""
+    assert checked(batch(b"a", base_offset=100)).spans == [1]
+
+
 def test_headers_are_kept():
     idempotent = with_producer(batch(b"b"), 7, 0, 3)
     assert [header.producer_id for header in checked(batch(b"a"), idempotent).headers] == [-1, 7]
