@@ -244,6 +244,9 @@ class _Fields:
 # -- the first frame ----------------------------------------------------------------------------
 
 
+_BEFORE_ADDRESS = b"\0" + VERSION + bytes((ADDRESS_OCTETS,))  # what ends a topic, and begins the fields
+
+
 def _split_rfc46(head: bytes, second: bytes) -> tuple[bytes, bytes]:
     if second[:2] != SIGNATURE:
         raise MalformedMessage("signature", repr(second[:2]))
@@ -271,24 +274,27 @@ def _split_libdafka(kind: type, head: bytes) -> tuple[bytes, bytes]:
 
 
 def _named_topic_end(head: bytes) -> int:
-    """Where the topic of a RECORD or HEAD ends: at the first NUL behind which the fields repeat it."""
+    """Where the topic of a RECORD or HEAD ends: at the first NUL behind which the version and an address are,
+    and the fields repeat it."""
     stop = 2 + STRING_OCTETS
     end = first = head.find(b"\0", 1, stop)
     while end > 0:
         subject = head[1:end]
-        address = end + 2
-        if address < len(head):
-            at = address + 1 + head[address]
-            if head[at : at + 1] == bytes((len(subject),)) and head.startswith(subject, at + 1):
-                return end
+        at = end + len(_BEFORE_ADDRESS) + ADDRESS_OCTETS
+        if (
+            head.startswith(_BEFORE_ADDRESS, end)
+            and head[at : at + 1] == bytes((len(subject),))
+            and head.startswith(subject, at + 1)
+        ):
+            return end
         end = head.find(b"\0", end + 1, stop)
     return first  # malformed one way or another: let the fields say how
 
 
 def _get_heads_topic_end(head: bytes) -> int:
     """Where the topic of a GET-HEADS ends: where just an address is left, else at the first NUL."""
-    end = len(head) - (len(b"\0") + len(VERSION) + 1 + ADDRESS_OCTETS)
-    if end > 0 and head.startswith(b"\0" + VERSION + bytes((ADDRESS_OCTETS,)), end):
+    end = len(head) - len(_BEFORE_ADDRESS) - ADDRESS_OCTETS
+    if end > 0 and head.startswith(_BEFORE_ADDRESS, end):
         return end
     return head.find(b"\0", 1)
 
