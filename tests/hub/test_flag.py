@@ -8,6 +8,7 @@ from itertools import pairwise
 import gevent
 import pytest
 
+from dafka.hub import limits
 from dafka.hub.flag import Flag
 
 
@@ -104,9 +105,11 @@ def test_very_many_that_are_woken_at_once_go_on_in_turns_of_milliseconds(monkeyp
 def test_a_wait_that_is_woken_later_has_been_woken_though_its_time_ends_before(monkeypatch):
     monkeypatch.setattr("dafka.hub.flag.limits.PACE_SECONDS", 0.0)
     flags = [Flag() for _ in range(50)]
-    waiting = [begun(flag.wait, 0.0) for flag in flags]
+    waiting = [gevent.spawn(flag.wait, 0.0) for flag in flags]
+    gevent.sleep(0)  # all begin in one turn, before the time of any ends
     for flag in flags:
         flag.set()
+    time.sleep(2 * limits.TICK_SECONDS)
     gevent.joinall(waiting, timeout=100, raise_error=True)
     assert [green.value for green in waiting] == [True] * 50
 
