@@ -17,7 +17,8 @@ kafka-python would commit without it; and nothing waits for ever for a broker th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -45,7 +46,7 @@ from kafka.errors import (
     UnknownProducerIdError,
 )
 from kafka.producer.transaction_manager import TransactionState
-from kafka.structs import ConsumerGroupMetadata
+from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
 from compat.kafka._client import Client
 from compat.kafka.producer._batches import Batch, PartitionQueue, allocate_lock
@@ -131,7 +132,8 @@ class Transactions(Identity):
         """Have offsets of a consumer group committed with the transaction.
 
         Raises:
-            TypeError, ValueError: ``group`` is neither a group's name nor the metadata of a member.
+            TypeError, ValueError: ``group`` is neither a group's name nor the metadata of a member, or
+                ``offsets`` are not ``{TopicPartition: OffsetAndMetadata}``.
             KafkaError: no transaction is open, or an error has to be dealt with.
             CommitFailedError: the consumer is no longer a member of the group.
         """
@@ -147,6 +149,7 @@ class Transactions(Identity):
                 f"Invalid ConsumerGroupMetadata: generation_id={group.generation_id} implies a"
                 " joined group but member_id is empty"
             )
+        _check_offsets(offsets)
         self._check_error()
         if self.state is not TransactionState.IN_TRANSACTION:
             raise KafkaError(
@@ -404,3 +407,23 @@ class Transactions(Identity):
             self._identity = given.producer_id, given.epoch
             self._move(TransactionState.BUMPING_PRODUCER_EPOCH)
             self._complete()
+
+
+def _check_offsets(offsets: Any) -> None:
+    """Raise TypeError or ValueError for what no request has room for."""
+    if not isinstance(offsets, Mapping):
+        raise TypeError(
+            f"offsets must be dict[TopicPartition, OffsetAndMetadata], not {type(offsets).__name__}"
+        )
+    for partition, committed in offsets.items():
+        if not isinstance(partition, TopicPartition) or not isinstance(committed, OffsetAndMetadata):
+            raise TypeError(
+                "offsets must be dict[TopicPartition, OffsetAndMetadata], not "
+                f"{{{partition!r:.100}: {committed!r:.100}}}"
+            )
+        if not isinstance(committed.metadata, (str, type(None))):
+            raise TypeError(f"metadata of {partition} is a str, not {committed.metadata!r:.100}")
+        try:
+            struct.pack(">qi", committed.offset, committed.leader_epoch)
+        except struct.error as error:
+            raise ValueError(f"{committed!r:.200} cannot be committed for {partition}: {error}") from None

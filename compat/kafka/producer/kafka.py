@@ -337,7 +337,7 @@ class KafkaProducer:
 
         Raises:
             IllegalStateError: no ``transactional_id`` is configured.
-            TypeError, ValueError: the group is named wrongly.
+            TypeError, ValueError: the group is named wrongly, or ``offsets`` are something else.
             CommitFailedError: the consumer is no longer a member of its group; abort the transaction.
             ProducerFencedError, KafkaError: see ``commit_transaction``.
         """

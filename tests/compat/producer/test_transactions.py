@@ -16,7 +16,7 @@ from kafka.errors import (
 )
 from timing import until
 
-from compat.kafka import TopicPartition
+from compat.kafka import OffsetAndMetadata, TopicPartition
 from dafka.broker import connect
 from dafka.broker.interface.features import FeatureUpdate, UpgradeType
 
@@ -116,6 +116,31 @@ def test_transactional_calls_in_the_wrong_order_say_so(broker, new_producer):
     producer.begin_transaction()
     with pytest.raises(KafkaError, match="IN_TRANSACTION to state IN_TRANSACTION"):
         producer.begin_transaction()
+
+
+@pytest.mark.parametrize(
+    "offsets, error, words",
+    [
+        (None, TypeError, "not NoneType"),
+        ([T0], TypeError, "not list"),
+        ({T0: "x"}, TypeError, "partition=0.*: 'x'"),
+        ({T0: 5}, TypeError, "partition=0.*: 5"),
+        ({("t", 0): OffsetAndMetadata(1, "", -1)}, TypeError, "not {.'t', 0.: Offset"),
+        ({T0: OffsetAndMetadata(1, 5, -1)}, TypeError, "metadata of .* is a str, not 5"),
+        ({T0: OffsetAndMetadata("x", "", -1)}, ValueError, "offset='x'.* cannot be committed"),
+        ({T0: OffsetAndMetadata(2**63, "", -1)}, ValueError, "cannot be committed"),
+        ({T0: OffsetAndMetadata(1, "", 2**31)}, ValueError, "cannot be committed"),
+    ],
+)
+def test_offsets_of_another_kind_are_named_and_leave_the_transaction_open(
+    transactional, committed, offsets, error, words
+):
+    transactional.begin_transaction()
+    transactional.send("t", b"a")
+    with pytest.raises(error, match=words):
+        transactional.send_offsets_to_transaction(offsets, "g")
+    transactional.commit_transaction()
+    assert committed() == [b"a"]
 
 
 @pytest.mark.parametrize("idempotence", [True, False])
