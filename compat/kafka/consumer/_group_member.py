@@ -71,6 +71,7 @@ class GroupMember(Member[Session]):
         self._attempt: JoinAttempt | None = None
         self._offered: list[tuple[str, bytes]] = []  # protocols with metadata, as last joined with
         self._stable = False
+        self._untold = False  # the listener does not know yet of the assignment that was taken over
         self._joined_with: set[str] | None = None  # the subscription that was last joined with
         self._assigned_from: dict[str, frozenset[int]] | None = None  # partitions the leader has assigned
         self._outdated = False  # ... and whether there are others by now
@@ -91,6 +92,8 @@ class GroupMember(Member[Session]):
         if not self._subscription.partitions_auto_assigned():
             return True
         self.session.last_poll = monotonic()
+        if self._untold:  # Ctrl-C came before
+            self._tell_assignment()
         if self._topics.look(deadline) and self._assigned_from is not None:
             self._outdated = self._assigned_from != self._topics.snapshot()
         while self._attempt is not None or self._must_join():
@@ -157,6 +160,7 @@ class GroupMember(Member[Session]):
                 revoked = {one for one in owned if one.topic not in (subscription.subscription or ())}
                 if revoked:
                     self._give_up(notices, "revoked", revoked)
+                    self._heard = self._heard - revoked
                     subscription.assign_from_subscribed(sorted(owned - revoked))
                     self._claim(owned - revoked)
         self._forget_leading()
@@ -221,6 +225,8 @@ class GroupMember(Member[Session]):
         )
         owned, wanted = subscription.assigned_partitions(), set(assignment.partitions())
         rejected: ValueError | None = None
+        if not self._cooperative:
+            self._heard = set()  # all was revoked before it joined
         try:
             subscription.assign_from_subscribed(sorted(wanted))
         except ValueError as error:
@@ -230,20 +236,25 @@ class GroupMember(Member[Session]):
         # Not before: a member that is interrupted (Ctrl-C) before this line joins again.
         self._stable = True
         self._prepared = False
+        self._untold = rejected is None
         if rejected is not None:
             log.warning("assignment rejected, joining again: %s", rejected)
             return
-        revoked, added = owned - wanted, wanted - owned
-        self._rejoin = self._cooperative and bool(revoked)  # so that the others can have them
+        self._rejoin = self._cooperative and bool(owned - wanted)  # so that the others can have them
         log.info("group %s assigns %s", self._group_id, wanted)
-        notices = Notices(subscription.rebalance_listener)
-        if not self._cooperative:
-            notices.tell("assigned", wanted)
-        else:
-            if revoked:
-                notices.tell("revoked", revoked)
-            if added:
-                notices.tell("assigned", added)
+        self._tell_assignment()
+
+    def _tell_assignment(self) -> None:
+        """Tell the listener what an eager member has, or what has changed for a cooperative one."""
+        notices = Notices(self._subscription.rebalance_listener)
+        owned = self._subscription.assigned_partitions()
+        revoked, added = self._heard - owned, owned - self._heard
+        if revoked:
+            notices.tell("revoked", revoked)
+            self._heard = self._heard - revoked
+        if added or not self._cooperative:
+            notices.tell("assigned", added)
+        self._heard, self._untold = owned, False
         notices.report()
 
     # -- leaving ----------------------------------------------------------------------------------
@@ -253,7 +264,8 @@ class GroupMember(Member[Session]):
         self.session.leave(timeout_ms)
         self._attempt = None
         self._rejoin = True
-        self._prepared = self._stable = False
+        self._prepared = self._stable = self._untold = False
+        self._heard = set()
         self._joined_with = None
         self._forget_leading()
         self._topics.changed()

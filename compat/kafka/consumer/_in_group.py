@@ -116,6 +116,7 @@ class Member(Membership, Generic[S]):
         self.session = session
         self.wait_slice = min(WAIT_SLICE, config["max_poll_interval_ms"] / 3000)
         self._interrupted = False
+        self._heard: set[TopicPartition] = set()  # the listener knows that these are this member's
         dropped = weakref.finalize(self, session.abandon)
         dropped.atexit = False
 
@@ -141,9 +142,14 @@ class Member(Membership, Generic[S]):
         before_revoking(None if left == float("inf") else left * 1000)
 
     def _give_up(self, notices: Notices, how: str, partitions: set[TopicPartition]) -> None:
-        """Return no more records of these partitions, and tell the listener why: "lost" or "revoked"."""
+        """Return no more records of these partitions, and tell the listener why: "lost" or "revoked".
+
+        It does not hear of partitions that Ctrl-C kept from it when they were assigned.
+        """
         self._subscription.mark_pending_revocation(partitions)
-        notices.tell(how, partitions)
+        heard = partitions & self._heard
+        if heard or not partitions:
+            notices.tell(how, heard)
 
     def _lose(self, notices: Notices, owned: set[TopicPartition]) -> None:
         """Others may have these partitions already: nothing of them is committed."""
@@ -152,6 +158,7 @@ class Member(Membership, Generic[S]):
         self._drop_assignment()
 
     def _drop_assignment(self) -> None:
+        self._heard = set()
         self._subscription.assign_from_subscribed([])
 
     def _not_a_member(self) -> CommitFailedError:

@@ -16,7 +16,11 @@ from timing import until
 from compat.kafka import Deserializer, KafkaConsumer, TopicPartition
 from compat.kafka.consumer import _group_member, _polling, group
 from compat.kafka.consumer._assigned import member, session
+from compat.kafka.consumer._listener import Notices
+from compat.kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from dafka.testing import TestBroker
+from tests.compat.consumer.members import PARTITIONS, Members, join
+from tests.compat.consumer.readers import Recorder
 
 Consumers = Callable[..., KafkaConsumer]
 
@@ -115,7 +119,7 @@ def poll(consumer: KafkaConsumer, seen: list[Any]) -> None:
         ("consumer", (session,)),
     ],
 )
-def test_whichever_call_is_interrupted_each_record_comes_once(
+def test_whichever_call_is_interrupted_each_record_comes_once_and_the_listener_is_told(
     dafka_broker: TestBroker,
     kafka_consumer_factory: Consumers,
     read: Callable[..., None],
@@ -126,12 +130,13 @@ def test_whichever_call_is_interrupted_each_record_comes_once(
         dafka_broker.preload("t", [b"%d" % number for number in range(3 * batch, 3 * batch + 3)])
     for number in count(1):
         consumer = kafka_consumer_factory(
-            "t",
             max_poll_records=2,
             group_id=f"g{number}",
             group_protocol=protocol,
             consumer_timeout_ms=100_000,
         )
+        listener = Recorder()
+        consumer.subscribe(["t"], listener=listener)
         seen: list[Any] = []
         interruption = InterruptedCall(number, *modules)
         sys.setprofile(interruption)
@@ -143,9 +148,51 @@ def test_whichever_call_is_interrupted_each_record_comes_once(
             sys.setprofile(None)
         consumer.close()
         assert seen == [b"%d" % value for value in range(9)]
+        assert ("assigned", {0}) in listener.told()
         if not interruption.interrupted:
             break
     assert number > (5 if protocol == "consumer" else 20)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"group_protocol": "consumer"},
+        {},
+        {"partition_assignment_strategy": [CooperativeStickyAssignor]},
+    ],
+    ids=["consumer", "eager", "cooperative"],
+)
+def test_listeners_are_told_by_the_next_poll_of_what_ctrl_c_kept_from_them(
+    new_member: Members, config: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener, interrupted = Recorder(), ["revoked", "assigned"]
+    tell = Notices.tell
+
+    def interrupt(notices: Notices, what: str, partitions: set[TopicPartition]) -> None:
+        if notices._listener is listener and partitions and what == interrupted[-1]:
+            interrupted[-1] = ""
+            raise KeyboardInterrupt
+        tell(notices, what, partitions)
+
+    def follow(*consumers: KafkaConsumer) -> set[int]:
+        """What the first one has been told that it has, when all have what they should."""
+        with pytest.raises(KeyboardInterrupt):
+            join(*consumers)
+            consumers[0].poll(0)
+        join(*consumers)
+        heard: set[int] = set()
+        for what, some in listener.told():
+            heard = heard | some if what == "assigned" else heard - some
+        return heard
+
+    monkeypatch.setattr(Notices, "tell", interrupt)
+    one = new_member(listener=listener, **config)
+    assert follow(one) == set(range(PARTITIONS))
+    interrupted.pop()
+    other = new_member(**config)
+    assert follow(one, other) == {partition.partition for partition in one.assignment()}
+    assert len(one.assignment()) == PARTITIONS // 2
 
 
 @pytest.mark.skipif(

@@ -108,20 +108,22 @@ class AssignedMember(Member[AssignedSession]):
         topics = subscription.subscription or set()
         wanted = {TopicPartition(topic, number) for topic, number in assigned if topic in topics}
         owned = subscription.assigned_partitions()
-        if wanted == owned:
-            if self.session.owned != wanted:  # it was assigned more meanwhile, and then not any more
-                self.session.owns(wanted)
-            return
         notices = Notices(subscription.rebalance_listener)
-        revoked, added = owned - wanted, wanted - owned
-        if revoked:
-            self._before_revoking(deadline, before_revoking)
-            self._give_up(notices, "revoked", revoked)
-        subscription.assign_from_subscribed(sorted(wanted))
-        self.session.owns(wanted)
-        log.info("group %s assigns %s", self._group_id, wanted)
+        if wanted != owned:
+            revoked = owned - wanted
+            if revoked:
+                self._before_revoking(deadline, before_revoking)
+                self._give_up(notices, "revoked", revoked)
+                self._heard = self._heard - revoked
+            subscription.assign_from_subscribed(sorted(wanted))
+            self.session.owns(wanted)
+            log.info("group %s assigns %s", self._group_id, wanted)
+        elif self.session.owned != wanted:  # it was assigned more meanwhile, and then not any more
+            self.session.owns(wanted)
+        added = wanted - self._heard  # also what a poll took over that Ctrl-C ended
         if added:
             notices.tell("assigned", added)
+            self._heard = wanted
         notices.report()
 
     # -- leaving ----------------------------------------------------------------------------------
@@ -130,6 +132,7 @@ class AssignedMember(Member[AssignedSession]):
         """Leave the group, within ``timeout_ms``; no listener is told."""
         self.session.leave(timeout_ms)
         self._subscribed = None
+        self._heard = set()
         self._topics.changed()
 
     # -- committing -------------------------------------------------------------------------------
