@@ -125,6 +125,28 @@ def place(record: Any) -> TopicPartition:
     return TopicPartition(record.topic, record.partition)
 
 
+def by_partition(records: Iterable[Any]) -> Records:
+    """These records by partition, in their order."""
+    found: Records = {}
+    for record in records:
+        found.setdefault(place(record), []).append(record)
+    return found
+
+
+def split(records: Records, count: int) -> tuple[Records, Records]:
+    """The first ``count`` of these records, and the others."""
+    first: Records = {}
+    others: Records = {}
+    for partition, some in records.items():
+        taken = some[:count]
+        count -= len(taken)
+        if taken:
+            first[partition] = taken
+        if len(taken) < len(some):
+            others[partition] = some[len(taken) :]
+    return first, others
+
+
 def exception_of(error: Any) -> Exception | None:
     """The exception of an outcome, which may be a class of them."""
     made: Exception | None = error() if isinstance(error, type) else error

@@ -27,10 +27,12 @@ from compat.kafka.share._acknowledgements import (
     AcknowledgementCallback,
     Acknowledgements,
     Records,
+    by_partition,
     exception_of,
     place,
+    split,
 )
-from compat.kafka.share._config import DEFAULTS, EXPLICIT, IMPLICIT, limits_of, read_config
+from compat.kafka.share._config import DEFAULTS, EXPLICIT, IMPLICIT, RECORD_LIMIT, limits_of, read_config
 from compat.kafka.share._member import Request, ShareMember
 from compat.kafka.share._metrics import share_metrics
 from compat.kafka.share._records import Reader, deserializer_of
@@ -61,8 +63,9 @@ class ShareConsumer:
     ``share.auto.offset.reset``.
 
     In implicit mode the records of a ``poll`` are accepted with the next ``poll`` or ``commit``. In explicit
-    mode each of them has to be given to :meth:`acknowledge` before the next ``poll``. ``close`` gives back
-    what is not acknowledged, and the group delivers it to others.
+    mode each of them has to be given to :meth:`acknowledge` before the next ``poll``. What an iteration has
+    fetched and not handed out yet comes with the next ``poll``, or iteration. ``close`` gives back what is
+    not acknowledged, and the group delivers it to others.
 
     Raises:
         KafkaConfigurationError: unknown keys, no group, an unknown mode, or times that are none.
@@ -109,6 +112,7 @@ class ShareConsumer:
         wanted = tuple(sorted(set(topics)))
         for topic in wanted:
             ensure_valid_topic_name(topic)
+        self._give_back(wanted)
         self._topics = wanted
         self._client.call(self._member.subscribe, wanted)
 
@@ -119,6 +123,14 @@ class ShareConsumer:
     def unsubscribe(self) -> None:
         """Read no topic any more, and leave the group."""
         self.subscribe(())
+
+    def _give_back(self, wanted: tuple[str, ...]) -> None:
+        """Release what is fetched and not handed out yet of other topics than these."""
+        self._acks.release(one for one in self._chunk if one.topic not in wanted)
+        self._chunk = [one for one in self._chunk if one.topic in wanted]
+        for partition in [one for one in self._found if one.topic not in wanted]:
+            self._acks.release(self._found[partition])
+            del self._found[partition]
 
     def assignment(self) -> set[TopicPartition]:
         """The partitions that the group lets this member read; others may read them, too."""
@@ -149,8 +161,11 @@ class ShareConsumer:
         if max_records is not None and max_records < 1:
             raise ValueError(f"max_records is 1 or more, not {max_records}")
         records = self._find(monotonic() + timeout_ms / 1000, max_records)
+        left: Records = {}
+        if self.config["share_acquire_mode"] == RECORD_LIMIT:  # an iteration may have fetched more
+            records, left = split(records, max_records or self.config["max_poll_records"])
         delivered = {key: {one.offset: one for one in some} for key, some in records.items()}
-        self._acks.delivered, self._found = delivered, {}
+        self._acks.delivered, self._found = delivered, left
         return records
 
     def __iter__(self) -> Self:
@@ -192,12 +207,15 @@ class ShareConsumer:
             self._metrics.polled(began)
 
     def _search(self, deadline: float, max_records: int | None) -> Records:
-        self._acks.release(self._chunk)  # taken by an iteration that has ended: for others
-        self._chunk = []
         self._learn()
         self._acks.settle()
         if not self._topics:
             raise IllegalStateError("Consumer is not subscribed to any topics.")
+        if self._chunk:  # of an iteration that has ended
+            found = by_partition(reversed(self._chunk))
+            self._chunk, self._found = [], found
+        if self._found:
+            self._send()  # there is no fetch to take the acknowledgements along
         while not self._closed:
             self._raise_failure()
             if not self._found:

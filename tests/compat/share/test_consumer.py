@@ -48,6 +48,54 @@ def test_a_loop_over_records(scene: Scene) -> None:
     assert values(poll(scene.consumer())) == [b"a", b"b", b"c"]  # no record was acknowledged
 
 
+@pytest.mark.parametrize("mode", ["implicit", "explicit"])
+def test_polls_and_iterations_in_turn_get_each_record_once(scene: Scene, mode: str) -> None:
+    scene.configure("g", share_delivery_count_limit="2")
+    expected = [b"%d" % number for number in range(30)]
+    scene.send(*expected)
+    consumer = scene.consumer(
+        consumer_timeout_ms=WAIT, max_poll_records=12, share_acknowledgement_mode=mode, fetch_max_wait_ms=50
+    )
+    seen = []
+    while len(seen) < 30:
+        some = [next(consumer)] if len(seen) % 5 < 3 else list(*poll(consumer, max_records=2).values())
+        assert len(some) <= 2
+        for record in some:
+            assert record.delivery_count == 1
+            if mode == "explicit":
+                consumer.acknowledge(record)
+        seen += [record.value for record in some]
+    assert seen == expected
+    consumer.commit()
+    assert scene.lag() == 0
+
+
+def test_records_that_an_iteration_has_not_handed_out_are_not_accepted(scene: Scene) -> None:
+    scene.send(b"a", b"b", b"c", b"d")
+    consumer = scene.consumer(consumer_timeout_ms=WAIT)
+    assert next(consumer).value == b"a"
+    some = poll(consumer, max_records=1)
+    assert (values(some), counts(some)) == ([b"b"], [1])
+    until(lambda: scene.lag() == 3)  # the poll has sent what is accepted
+    consumer.commit()
+    assert scene.lag() == 2
+    consumer.close()
+    again = poll(scene.consumer())
+    assert (values(again), counts(again)) == ([b"c", b"d"], [2, 2])
+
+
+def test_records_of_topics_that_are_not_read_any_more_are_given_back(scene: Scene) -> None:
+    scene.send(b"a", b"b")
+    consumer = scene.consumer(consumer_timeout_ms=WAIT, fetch_max_wait_ms=20)
+    other = scene.consumer()
+    assert next(consumer).value == b"a"
+    consumer.subscribe(["others"])
+    until(lambda: not consumer.assignment())
+    assert consumer.poll(0) == {}
+    assert values(poll(other)) == [b"b"]
+    assert consumer.commit() == {}
+
+
 def test_each_record_goes_to_one_member_and_what_one_gives_back_to_another(scene: Scene) -> None:
     scene.send(*(b"%d" % number for number in range(6)))
     one, two = scene.consumer(), scene.consumer()
