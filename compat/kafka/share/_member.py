@@ -101,6 +101,7 @@ class ShareMember:
         self._names: dict[UUID, str] = {}
         self._session = OPEN_SESSION
         self._places: frozenset[SharePlace] = frozenset()  # of the session
+        self._acquired: dict[TopicPartition, SharePlace] = {}  # where the last records of each came from
         self._in_order = BoundedSemaphore(1)
         self._heart: gevent.Greenlet | None = None
         self._wake = gevent.event.Event()
@@ -296,8 +297,10 @@ class ShareMember:
                 return {}, lost + [(key, answer.error) for key in types]
             self._session, self._places = self._session + 1, frozenset(places)
             self.lock = answer.lock
+            outcome = lost + self._outcome(answer, types)  # before the ids of what was fetched are noted
+            fetched = self._named(answer)
             self._look_at_errors(answer, limits)
-            return self._named(answer), lost + self._outcome(answer, types)
+            return fetched, outcome
 
     def _look_at_errors(self, answer: ShareFetched, limits: ShareFetchLimits) -> None:
         """Keep the errors of partitions that are the program's business; wait if there is nothing else."""
@@ -328,21 +331,23 @@ class ShareMember:
         return self._outcome(answer, types)
 
     def _request(self, types: Types, epoch: int) -> ShareRequest:
-        ids = {name: topic for topic, name in self._names.items()}
-        given = {(ids[key.topic], key.partition): batches_of(some) for key, some in types.items()}
+        given = {self._acquired[key]: batches_of(some) for key, some in types.items()}
         renews = any(AcknowledgeType.RENEW in some.values() for some in types.values())
         return ShareRequest(self._group, self.member_id, epoch, given, renews)
 
     def _named(self, answer: ShareFetched) -> dict[TopicPartition, Any]:
-        return {
-            TopicPartition(self._names[topic], number): one
-            for (topic, number), one in answer.partitions.items()
-            if topic in self._names
-        }
+        """What was acquired, by partition; each is acknowledged under the id of its topic, which may be
+        deleted and made again meanwhile."""
+        found: dict[TopicPartition, Any] = {}
+        for place, one in answer.partitions.items():
+            if one.acquired and place[0] in self._names:
+                partition = TopicPartition(self._names[place[0]], place[1])
+                found[partition], self._acquired[partition] = one, place
+        return found
 
     def _outcome(self, answer: ShareFetched, types: Types) -> Outcome:
-        found = self._named(answer)
-        return [(key, found[key].acknowledge_error if key in found else None) for key in types]
+        found = {key: answer.partitions.get(self._acquired[key]) for key in types}
+        return [(key, None if one is None else one.acknowledge_error) for key, one in found.items()]
 
 
 def _sizes(answer: ShareFetched) -> tuple[int, int]:

@@ -9,10 +9,12 @@ from kafka.errors import (
     IllegalStateError,
     InvalidRecordStateError,
     KafkaTimeoutError,
+    UnknownTopicIdError,
 )
 from kafka.structs import TopicPartition
 
 from compat.kafka.share import AcknowledgeType
+from dafka.broker.interface.broker import TopicSpec
 from dafka.testing import TestBroker
 from tests.compat.share.scene import Scene, counts, poll, until, values
 
@@ -73,6 +75,26 @@ def test_a_record_that_could_not_be_renewed_is_another_members(scene: Scene) -> 
     assert slow.poll(20) == {}
     until(lambda: slow.poll(20) == {} and told)
     assert told == [InvalidRecordStateError]
+
+
+def test_records_of_a_topic_that_was_made_again_are_acknowledged_under_the_id_of_the_old_one(
+    scene: Scene,
+) -> None:
+    scene.send(b"old")
+    consumer = scene.consumer(share_acknowledgement_mode="explicit")
+    ((partition, (old,)),) = poll(consumer).items()
+    scene.connection.call("delete_topics", ["jobs"])
+    scene.connection.call("create_topics", {"jobs": TopicSpec(1)})
+    scene.send(b"new")
+    consumer.subscribe(["jobs", "others"])  # so that there is a heartbeat at once
+    until(lambda: len(consumer._member._names) == 2)
+    consumer.acknowledge(old)
+    assert [type(error) for error in consumer.commit().values()] == [UnknownTopicIdError]
+    ((partition, (new,)),) = poll(consumer).items()
+    assert (new.value, new.delivery_count) == (b"new", 1)
+    consumer.acknowledge(new)
+    assert consumer.commit() == {partition: None}
+    assert scene.lag() == 0
 
 
 def test_outcomes_of_acknowledgements_reach_the_callback(scene: Scene) -> None:
