@@ -164,10 +164,13 @@ class Reader:
         """(sequence, offset) that a partition begins with if all before both goes. The sequence is that of a
         message; the offset may lie in a gap, where compaction has left nothing."""
         index = partition.index
-        sequence = min(max(sequence, index.floor_sequence), index.next_sequence)
-        offset = min(max(offset, index.floor_offset), index.next_offset)
-        if index.kind == RAW:
-            sequence = offset = max(sequence, offset)
+        if (
+            index.kind == RAW
+        ):  # offsets are sequences; that of the floor is behind the gap in which its offset is
+            sequence = offset = max(sequence, offset, index.floor_offset)
+        else:
+            sequence, offset = max(sequence, index.floor_sequence), max(offset, index.floor_offset)
+        sequence, offset = min(sequence, index.next_sequence), min(offset, index.next_offset)
         # A place inside a damaged value: the answer without it is never beyond the place asked for.
         position = index.at_sequence(sequence)
         if position == len(index):

@@ -69,6 +69,15 @@ def test_trimming_to_a_place_that_was_trimmed_before_changes_nothing(folder: Pat
         assert (partition.first_sequence, partition.first_offset, partition.next_offset) == (2, 5, 5)
 
 
+def test_trimming_within_a_gap_is_not_trimming_to_its_end(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = filled(log)
+        log.write([(partition, [b"behind a gap"], 30)])
+        for before in (25, 0, 25, 24):
+            log.trim(partition, before_sequence=before)
+            assert (partition.first_sequence, partition.first_offset) == (30, 25)
+
+
 def test_an_offset_inside_a_batch_is_exact_and_the_batch_stays_whole(folder: Path) -> None:
     with Log(folder) as log:
         partition = log.partition(b"hello", ADDRESS)
