@@ -109,10 +109,7 @@ def test_a_member_whose_answer_was_lost_with_the_broker_is_told_again(life):
     kept = told.assignment
     moved = life.consumer("x", first.member_epoch, owned=kept)
     life.again()
-    everything = {"rebalance_timeout": 60.0, "owned": kept, "topics": ("t",)}
-    repeated = life.consumer(
-        "x", first.member_epoch, **everything
-    )  # as clients that miss an answer
+    repeated = life.consumer("x", first.member_epoch, owned=kept, rebalance_timeout=60.0, topics=("t",))
     assert repeated.member_epoch >= moved.member_epoch and repeated.assignment == kept
     assert sum(map(len, life.consumer("y", second.member_epoch).assignment.values())) == 2
 
