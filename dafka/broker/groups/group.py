@@ -260,12 +260,12 @@ class Group:
         self.state = State.COMPLETING
         self._sync_by = now + self.members.rebalance_timeout
         self.wake_at = min(self.wake_at, self._sync_by)
-        replies: list[tuple[JoinReply | None, str]] = []
+        replies = [(member.join, member.member_id) for member in joined]
         for member in joined:
             member.synced = False
-            self._touch(member, now)
-            replies.append((member.join, member.member_id))
+            member.expires = now + member.request.session_timeout
             member.join = None
+        self.wake_at = min(self.wake_at, min(member.expires for member in joined))
         everybody = list(self.members.values())
         self._deliver(self._answering.answers(replies, everybody), len(replies))
 
@@ -428,7 +428,8 @@ class Group:
         replies: list[Reply] = []
         for member in members:
             self.members.remove(member)
-            replies += member.dismiss(UnknownMemberIdError)
+            if member.parks:
+                replies += member.dismiss(UnknownMemberIdError)
         self._deliver(replies, len(replies))
 
     def _members_gone(self, now: float) -> None:

@@ -77,6 +77,11 @@ class Member:
         """Whether a JoinGroup or SyncGroup of it is parked, during which a member sends no heartbeats."""
         return self.join is not None or self.sync is not None
 
+    @property
+    def parks(self) -> bool:
+        """Whether any call of it is parked."""
+        return self.heartbeat is not None or self.waits
+
     def dismiss(self, error: Error) -> Iterator[Reply]:
         """Unpark all its calls: their replies, with an error as the answer of each."""
         if self.join is not None:
@@ -107,7 +112,7 @@ class Members(Mapping[str, Member]):
         self.pending: dict[str, float] = {}
         self._by_id: dict[str, Member] = {}
         self._instances: dict[str, str] = {}  # static members: instance id -> member id
-        self._protocols: Counter[str] = Counter()  # how many members support each
+        self._protocols: dict[str, int] = {}  # how many members support each
 
     @property
     def leader(self) -> str | None:
@@ -198,9 +203,13 @@ class Members(Mapping[str, Member]):
             self._instances.pop(member.request.instance_id, None)
 
     def _count(self, request: JoinRequest, change: int) -> None:
-        counts = self._protocols
+        counts = self._protocols  # a Counter would take several times as long
         for name in dict(request.protocols):
-            counts[name] += change  # several times as fast as the counter's own methods
+            count = counts.get(name, 0) + change
+            if count:
+                counts[name] = count
+            else:
+                del counts[name]  # members may join again and again with other names
 
     def resign(self, leaving: Iterable[LeavingMember]) -> tuple[list[Error | None], list[Member]]:
         """The answers to those who leave, and which of them are to be removed; pending ids go at once."""
@@ -245,7 +254,7 @@ class Members(Mapping[str, Member]):
     @property
     def protocols(self) -> set[str]:
         """The names of the protocols that all members support."""
-        return {name for name, count in self._protocols.items() if count and count == len(self)}
+        return {name for name, count in self._protocols.items() if count == len(self)}
 
     def chosen_protocol(self) -> str:
         """The protocol with the most votes; each member votes for its first one that all members support."""
@@ -273,10 +282,10 @@ class Members(Mapping[str, Member]):
     @property
     def rebalance_timeout(self) -> float:
         """The longest rebalance timeout of all members, in seconds."""
-        return max((member.request.rebalance_timeout for member in self.values()), default=0.0)
+        return max([member.request.rebalance_timeout for member in self.values()], default=0.0)
 
     @property
     def next_expiry(self) -> float:
         """When the next session or pending id expires."""
-        sessions = min((member.expires for member in self.values() if not member.waits), default=inf)
-        return min(sessions, min(self.pending.values(), default=inf))
+        sessions = [one.expires for one in self.values() if one.join is None and one.sync is None]
+        return min(min(sessions, default=inf), min(self.pending.values(), default=inf))

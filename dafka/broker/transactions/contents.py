@@ -32,7 +32,7 @@ from dafka.commit.rows import Rows
 from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
 from dafka.hub.lines import Lines
-from dafka.hub.turns import in_pieces
+from dafka.hub.turns import Pace, in_pieces
 
 _Producer = tuple[str, int, int]  # transactional id, producer id and epoch
 _Member = tuple[int, str, str | None]  # of a group: generation, member id and instance id
@@ -145,7 +145,8 @@ class Contents:
         transaction = self._open(*who, group, writes)
         error = self._groups.check_type(group) if isinstance(transaction, Transaction) else transaction
         answers: dict[TopicPartition, Error | None] = {}
-        for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
+        # To note a piece takes as long as the next one, where large dictionaries have to grow for it.
+        for some in Pace().over(in_pieces(offsets.items(), COMMIT_OFFSETS), every=1):
             if error is None and by_member:
                 error = self._groups.check_commit(group, *member, (key for key, _ in some))
                 if error in (StaleMemberEpochError, GroupIdNotFoundError):

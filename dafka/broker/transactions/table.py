@@ -27,7 +27,7 @@ from dafka.broker.transactions.transaction import (
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
 from dafka.hub.limits import PACE_ITEMS
-from dafka.hub.turns import Pace
+from dafka.hub.turns import Pace, next_turn
 from dafka.log import Log, LogError
 
 
@@ -141,10 +141,16 @@ class TransactionTable:
                 yield transaction
 
     def write(self, transaction: Transaction, rows: Rows) -> Error | None:
-        """Write rows and mark the transaction as busy meanwhile; waits as a green thread."""
+        """Write rows and mark the transaction as busy meanwhile; waits as a green thread.
+
+        After very many rows the caller goes on in a turn of its own: its dictionaries may have to grow where
+        those of the log have grown.
+        """
         transaction.busy = True
         try:
             self._writer.put_and_wait(rows)
+            if len(rows) > PACE_ITEMS:
+                next_turn()
         except LogError as error:
             return storage_error(f"writing transaction {transaction.transactional_id!r}", error)
         finally:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import kafka.errors as errors
 import pytest
+from broker.transactions.transactional import Producer
 
 from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.interface.broker import CommittedOffset
@@ -60,6 +61,37 @@ def test_groups_with_offsets_are_known_without_reading_each_offset(client, monke
     assert listed() == ["2:g", "h"]
     client.call("delete_groups", ["2:g"])
     assert listed() == ["h"]
+
+
+def test_stable_offsets_of_a_group_are_not_sought_among_all_that_transactions_hold(client, monkeypatch):
+    """Which may be hundreds of thousands, of other groups."""
+
+    class Held(set[str]):
+        def __iter__(self):
+            raise AssertionError("each held row is looked at")
+
+    monkeypatch.setattr(client.core._offsets, "_held", Held())
+    client.create("t")
+    client.call("commit_offsets", "other", {("t", 0): CommittedOffset(3)})
+    Producer(client).send_offset(5)
+    assert client.call("fetch_offsets", "other", None, require_stable=True) == {("t", 0): CommittedOffset(3)}
+    with pytest.raises(errors.UnstableOffsetCommitError):
+        client.call("fetch_offsets", "g", None, require_stable=True)
+
+
+def test_an_offset_is_stable_when_the_last_transaction_that_commits_it_has_ended(client):
+    client.create("t")
+    first, second = Producer(client, "x"), Producer(client, "y")
+    first.send_offset(5)
+    second.send_offset(6)
+    first.commit()
+    for partitions in ([("t", 0)], None):
+        with pytest.raises(errors.UnstableOffsetCommitError):
+            client.call("fetch_offsets", "g", partitions, require_stable=True)
+    second.abort()
+    for partitions in ([("t", 0)], None):
+        stable = client.call("fetch_offsets", "g", partitions, require_stable=True)
+        assert stable == {("t", 0): CommittedOffset(5)}
 
 
 def test_partitions_without_a_committed_offset_are_left_out(client):

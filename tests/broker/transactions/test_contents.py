@@ -92,7 +92,7 @@ def test_further_offsets_of_a_transaction_are_not_compared_with_all_that_it_has(
     commit(1, 4)
     commit(0, 5)
     held = client.core._offsets._held
-    assert sorted(held.values()) == [1, 1]
+    assert (len(held), len(client.core._offsets._held_again)) == (2, 0)
     transaction.offsets = dict(dict.items(transaction.offsets))
     producer.commit()
     assert not held

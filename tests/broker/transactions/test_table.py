@@ -11,6 +11,8 @@ from broker.clients import Client
 from broker.transactions.transactional import Producer
 
 from dafka.broker import limits
+from dafka.broker.transactions.transaction import Transaction
+from dafka.hub.limits import PACE_ITEMS
 
 
 @pytest.fixture
@@ -41,3 +43,19 @@ def test_beyond_the_limit_the_longest_unused_ids_expire(client, producer, monkey
     producer.send(b"a")
     client.connection.hub.run(coordinator.forget_old, lambda: gevent.sleep(0))
     assert [found.transactional_id for found in client.call("list_transactions")] == ["c", "x"]
+
+
+def test_a_transaction_is_busy_in_the_turn_between_its_many_rows_and_what_is_noted_of_them(
+    client, producer, monkeypatch
+):
+    table = client.core._transactions._table
+    seen = []
+    monkeypatch.setattr(
+        "dafka.broker.transactions.table.next_turn", lambda: seen.append(table.own(*producer.who))
+    )
+    client.create("wide", 200)
+    assert producer.add(*[("wide", one) for one in range(PACE_ITEMS - 2)]) is None
+    assert seen == []  # few rows, of which two are the transaction's own, are noted at once
+    assert producer.add(*[("wide", one) for one in range(200)]) is None
+    assert seen == [errors.ConcurrentTransactionsError]
+    assert isinstance(table.own(*producer.who), Transaction)
