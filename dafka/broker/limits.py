@@ -134,7 +134,7 @@ ACL_OCTETS = 1024
 """The longest name, principal or host of such an entry."""
 
 ACL_FILTERS = 1000
-"""Filters of a request to delete such entries, each of which is compared with all of them."""
+"""Filters of a request to delete such entries, besides those that name a single one."""
 
 ACLS_DELETED = 10_000
 """Entries that a request deletes, as in Kafka, whose controller writes no more at once."""

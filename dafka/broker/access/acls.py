@@ -23,6 +23,7 @@ from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace, in_pieces
 from dafka.log import Log, LogError, shapes
 from dafka.log.repeating import bounded_logger
+from dafka.security.acls.matching import Filters
 from dafka.security.acls.options import ServerAcls
 from dafka.security.acls.rules import EVERYTHING, Rules
 from dafka.security.acls.terms import (
@@ -38,6 +39,8 @@ from dafka.security.acls.terms import (
 log = bounded_logger(__name__)
 
 ACLS = "acls"
+
+_LOOKED_AT_ONCE = 16  # entries, each of which a thousand filters may take
 
 _Decision = tuple[str, tuple[str, ...], ResourceType, str]
 
@@ -150,28 +153,36 @@ class AclTable(AclInterface):
             words = f"{limits.ACL_FILTERS} filters of a request, at most, match more than one entry"
             return [DeletedAcls(PolicyViolationError, (), words) for _ in filters]
         with self._changing:
-            meant: dict[Acl, None] = {}
-            taken: list[list[Acl] | None] = []
-            for one in Pace().over(filters, every=1):
-                taken.append(None if one.is_unknown else self._taken(one))
-                refused = self._add(taken[-1] or [], meant, taken)
-                if refused is not None:
-                    return [refused for _ in filters]
-            gone, failed = self._delete_some(list(meant))
-            return [_outcome(some, gone, failed) for some in Pace().over(taken, every=1)]
+            taken = _Taken(len(filters))
+            refused = self._take(filters, taken)
+            if refused is not None:
+                return [refused for _ in filters]
+            gone, failed = self._delete_some(list(taken.meant))
+            return [
+                _outcome(None if one.is_unknown else some, gone, failed)
+                for one, some in Pace().over(zip(filters, taken.by_filter, strict=True), every=1)
+            ]
 
-    @staticmethod
-    def _add(some: list[Acl], meant: dict[Acl, None], taken: list[list[Acl] | None]) -> DeletedAcls | None:
-        """Add to the entries that are meant; the refusal if there are too many of them, or of ``taken``."""
-        if len(some) <= limits.ACLS_DELETED:  # more take long to be compared with the others
-            meant.update(dict.fromkeys(Pace().over(some)))
-        if max(len(some), len(meant)) > limits.ACLS_DELETED:
-            words = f"Cannot remove more than {limits.ACLS_DELETED} acls in a single delete operation."
-            return DeletedAcls(InvalidRequestError, (), words)
-        if sum(len(one) for one in taken if one) > limits.ACLS_LISTED:
-            words = f"the filters of a request take {limits.ACLS_LISTED} entries at most, counted for each"
-            return DeletedAcls(PolicyViolationError, (), words)
-        return None
+    def _take(self, filters: Sequence[AclFilter], taken: _Taken) -> DeletedAcls | None:
+        """Find what each of the filters takes; the refusal if it is too much. The entries must not change
+        meanwhile."""
+        pace = Pace()
+        several: list[int] = []
+        for number, one in enumerate(pace.over(filters)):
+            only = one.only
+            if only is None:
+                several.append(number)
+            elif only in self._known:
+                taken.add(only, number)
+        found = Filters([filters[number] for number in several], pace.over)
+        for row in pace.over(self._known, every=_LOOKED_AT_ONCE):
+            if taken.refusal is not None:
+                break
+            acl = None
+            for number in found.taking(row):
+                acl = acl or _read(row)
+                taken.add(acl, several[number])
+        return taken.refusal
 
     def _delete_some(self, meant: list[Acl]) -> tuple[set[Acl], Outcome | None]:
         """Delete them; those that are gone, and the error that the others were left for."""
@@ -202,6 +213,32 @@ class AclTable(AclInterface):
         self.version += 1
         self._decisions.clear()
         self._any.clear()
+        return None
+
+
+class _Taken:
+    """The entries that a request's filters take: those of each filter, and all of them."""
+
+    def __init__(self, filters: int) -> None:
+        self.by_filter: list[list[Acl]] = [[] for _ in range(filters)]
+        self.meant: dict[Acl, None] = {}
+        self._listed = 0
+
+    def add(self, acl: Acl, number: int) -> None:
+        """The filter of this number takes an entry."""
+        self.by_filter[number].append(acl)
+        self.meant[acl] = None
+        self._listed += 1
+
+    @property
+    def refusal(self) -> DeletedAcls | None:
+        """The refusal of the request if they are too many."""
+        if len(self.meant) > limits.ACLS_DELETED:
+            words = f"Cannot remove more than {limits.ACLS_DELETED} acls in a single delete operation."
+            return DeletedAcls(InvalidRequestError, (), words)
+        if self._listed > limits.ACLS_LISTED:
+            words = f"the filters of a request take {limits.ACLS_LISTED} entries at most, counted for each"
+            return DeletedAcls(PolicyViolationError, (), words)
         return None
 
 
