@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from http.client import HTTPException
 from typing import Any
 
@@ -91,10 +91,14 @@ class _Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
         return super()._handle_client_error(error)
 
     def handle(self) -> None:
-        socket = self.socket
+        socket, reader = self.socket, self.rfile
         try:
             super().handle()
         finally:
+            # The socket is closed when its file is, and that only when nothing refers to it any more: by a
+            # collection of garbage in any thread, perhaps after the end of this one and its loop.
+            with suppress(OSError):
+                reader.close()
             listening.forget(socket)
 
     def log_request(self) -> None:

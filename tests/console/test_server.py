@@ -11,6 +11,7 @@ from console.asking import SECONDS
 
 import dafka.broker
 from dafka.console import Console, limits
+from dafka.console.server import Server
 
 
 def answers_to(client, requests):
@@ -170,3 +171,23 @@ def test_a_request_that_comes_octet_by_octet_has_an_end(shared, monkeypatch, par
                 except OSError:
                     answer = b""
         assert b" 200 " not in answer
+
+
+def test_a_connection_is_closed_whoever_still_has_its_body():
+    """Whoever collects it later may be in another thread than its loop, or that has ended."""
+    kept = []
+
+    def application(environ, start_response):
+        kept.append(environ["wsgi.input"].rfile)
+        start_response("200 OK", [])
+        return [b""]
+
+    server = Server("127.0.0.1", 0, lambda rest: application)
+    try:
+        with socket.create_connection(server.address, SECONDS) as one:
+            one.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            while one.recv(1000):
+                pass
+    finally:
+        server.close()
+    assert kept[0].closed

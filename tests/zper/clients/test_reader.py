@@ -180,8 +180,8 @@ def test_a_reader_may_be_there_before_the_server(filled: ModelServer):
 
 def test_no_response_in_time_is_an_error_and_a_late_response_is_not_taken_for_the_next(filled: ModelServer):
     filled.silent = True
-    with Reader("flights", filled.reader, timeout=0.1) as reader:
-        with pytest.raises(NoResponseError, match=r"topic flights: no response to FETCH in 0.1 s"):
+    with Reader("flights", filled.reader, timeout=0.5) as reader:
+        with pytest.raises(NoResponseError, match=r"topic flights: no response to FETCH in 0.5 s"):
             reader.fetch(0)
         filled.silent = False
         assert reader.latest() == len(filled.topics["flights"])
