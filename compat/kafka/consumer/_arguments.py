@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from numbers import Integral
 from typing import Any
 
 from kafka.consumer.subscription_state import SubscriptionState
@@ -21,6 +22,17 @@ def check_poll(timeout_ms: float, max_records: Any) -> None:
         raise TypeError("max_records must be an integer")
     if max_records <= 0:
         raise ValueError("max_records must be positive")
+
+
+def check_share_poll(timeout_ms: Any, max_records: Any) -> None:
+    """The same for a share consumer, whose errors name the value."""
+    bounded_wait(timeout_ms, "timeout_ms", "milliseconds")
+    if timeout_ms < 0:
+        raise ValueError(f"timeout_ms is 0 or more, not {timeout_ms}")
+    if max_records is not None and (not isinstance(max_records, Integral) or isinstance(max_records, bool)):
+        raise TypeError(f"max_records is a count or None, not {max_records!r:.100}")
+    if max_records is not None and max_records < 1:
+        raise ValueError(f"max_records is 1 or more, not {max_records}")
 
 
 def check_times(timestamps: dict[TopicPartition, int]) -> dict[TopicPartition, int]:

@@ -36,6 +36,7 @@ from compat.kafka.consumer._group_session import JoinAttempt, Session
 from compat.kafka.consumer._in_group import Member
 from compat.kafka.consumer._listener import Notices
 from compat.kafka.consumer._membership import Identity
+from dafka.broker import BrokerStoppedError
 from dafka.broker.interface.broker import Joined, Synced
 
 log = logging.getLogger(__name__)
@@ -111,6 +112,8 @@ class GroupMember(Member[Session]):
                 self._complete(outcome)
             elif isinstance(outcome, Unknown):
                 self._expelled()
+            elif isinstance(outcome, BrokerStoppedError) and self.session.broker_runs:
+                log.debug("group %s: joining at the broker that was started again", self._group_id)
             elif outcome is not None:
                 raise outcome
         return True
@@ -261,14 +264,14 @@ class GroupMember(Member[Session]):
 
     def leave(self, timeout_ms: float | None) -> None:
         """Leave the group, within ``timeout_ms``; no listener is told."""
-        self.session.leave(timeout_ms)
         self._attempt = None
-        self._rejoin = True
+        self._rejoin = True  # before it leaves: after a Ctrl-C in that it would never join again
         self._prepared = self._stable = self._untold = False
         self._heard = set()
         self._joined_with = None
         self._forget_leading()
         self._topics.changed()
+        self.session.leave(timeout_ms)
 
     # -- committing -------------------------------------------------------------------------------
 

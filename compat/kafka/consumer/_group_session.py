@@ -109,6 +109,11 @@ class Session(GroupSession):
         """Whether the program's thread has to act on :attr:`pending_error`."""
         return self.pending_error is not None
 
+    @property
+    def broker_runs(self) -> bool:
+        """Whether the broker can be called; one of this process may have been stopped and started again."""
+        return self._broker.running
+
     def join(self, protocols: Protocols, assignments: Mapping[str, bytes] | None = None) -> JoinAttempt:
         """Join and sync; with ``assignments``, which only a leader has, just sync."""
         attempt = JoinAttempt(self._client.hub)

@@ -229,7 +229,10 @@ class KafkaConsumer:
         return None if topics is None else topics.copy()
 
     def unsubscribe(self) -> None:
-        """End the subscription or assignment; positions are committed if commits are automatic."""
+        """End the subscription or assignment; positions are committed if commits are automatic.
+
+        As in kafka-python no rebalance listener is told; Kafka's own consumer tells it "revoked".
+        """
         self._drop_chunk()
         self._auto_commit_before_leaving()
         self._subscription.unsubscribe()

@@ -27,6 +27,7 @@ from compat.kafka.errors import (
 )
 from compat.kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from dafka import Broker
+from dafka.testing import TestBroker
 from tests.compat.consumer.members import PARTITIONS, Members, T, join, produce
 from tests.compat.consumer.readers import Reader, Recorder, settled, silence
 
@@ -357,3 +358,16 @@ def test_members_speak_kafka_pythons_octets(new_member: Members) -> None:
     assert list(ConsumerProtocolSubscription.decode(member.metadata).topics) == ["t"]
     assert member.member_id == consumer.group_metadata().member_id
     assert member.client_id == consumer.config["client_id"]
+
+
+def test_a_join_that_ended_with_the_broker_is_made_again(
+    broker: TestBroker, new_member: Members
+) -> None:
+    one = new_member()
+    join(one)
+    other = new_member()
+    member: Any = one._member
+    until(lambda: one.poll(0) == other.poll(0) == {} and member._attempt is not None)
+    broker.restart()
+    until(lambda: member._attempt.outcome is not None)
+    join(one, other)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -16,11 +16,13 @@ from timing import until
 from compat.kafka import Deserializer, KafkaConsumer, TopicPartition
 from compat.kafka.consumer import _group_member, _polling, group
 from compat.kafka.consumer._assigned import member, session
+from compat.kafka.consumer._in_group import GroupSession
 from compat.kafka.consumer._listener import Notices
 from compat.kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from dafka.testing import TestBroker
 from tests.compat.consumer.members import PARTITIONS, Members, join
 from tests.compat.consumer.readers import Recorder
+from tests.compat.interrupting import InterruptedCall
 
 Consumers = Callable[..., KafkaConsumer]
 
@@ -71,28 +73,6 @@ def test_an_interrupted_iteration_goes_on_where_it_was(
     assert seen == [b"%d" % number for number in range(10)]
 
 
-class InterruptedCall:
-    """A profiler in which one of the calls that some modules make or answer meets Ctrl-C when it ends.
-
-    That is where Python looks for signals. ``interrupted`` says whether there were so many calls.
-    """
-
-    def __init__(self, number: int, *modules: Any) -> None:
-        self.interrupted = False
-        self._left = number
-        self._files = {module.__file__ for module in modules}
-
-    def __call__(self, frame: Any, event: str, argument: Any) -> None:
-        handed_out = event == "return" and frame.f_code in HANDING_OUT
-        if event not in ("return", "c_return") or frame.f_code.co_filename not in self._files or handed_out:
-            return
-        self._left -= 1
-        if not self._left:
-            self.interrupted = True
-            sys.setprofile(None)
-            raise KeyboardInterrupt
-
-
 HANDING_OUT = (KafkaConsumer.poll.__code__, KafkaConsumer.__next__.__code__)
 
 
@@ -138,14 +118,11 @@ def test_whichever_call_is_interrupted_each_record_comes_once_and_the_listener_i
         listener = Recorder()
         consumer.subscribe(["t"], listener=listener)
         seen: list[Any] = []
-        interruption = InterruptedCall(number, *modules)
-        sys.setprofile(interruption)
-        try:
+        interruption = InterruptedCall(number, *modules, handing_out=HANDING_OUT)
+        with suppress(KeyboardInterrupt), interruption:
             read(consumer, seen)
-        except KeyboardInterrupt:
+        if interruption.interrupted:
             read(consumer, seen)
-        finally:
-            sys.setprofile(None)
         consumer.close()
         assert seen == [b"%d" % value for value in range(9)]
         assert ("assigned", {0}) in listener.told()
@@ -193,6 +170,27 @@ def test_listeners_are_told_by_the_next_poll_of_what_ctrl_c_kept_from_them(
     other = new_member(**config)
     assert follow(one, other) == {partition.partition for partition in one.assignment()}
     assert len(one.assignment()) == PARTITIONS // 2
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_consumer_whose_leaving_is_interrupted_joins_again_when_it_subscribes(
+    new_member: Members, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = new_member(group_protocol=protocol)
+    join(consumer)
+    leave = GroupSession.leave
+
+    def leave_interrupted(session: GroupSession, timeout_ms: float | None) -> None:
+        leave(session, timeout_ms)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(GroupSession, "leave", leave_interrupted)
+        consumer.unsubscribe()
+    listener = Recorder()
+    consumer.subscribe(["t"], listener=listener)
+    join(consumer)
+    assert listener.told()[-1] == ("assigned", set(range(PARTITIONS)))
 
 
 @pytest.mark.skipif(

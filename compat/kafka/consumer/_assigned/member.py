@@ -130,10 +130,10 @@ class AssignedMember(Member[AssignedSession]):
 
     def leave(self, timeout_ms: float | None) -> None:
         """Leave the group, within ``timeout_ms``; no listener is told."""
-        self.session.leave(timeout_ms)
-        self._subscribed = None
+        self._subscribed = None  # before it leaves: after a Ctrl-C in that it would never join again
         self._heard = set()
         self._topics.changed()
+        self.session.leave(timeout_ms)
 
     # -- committing -------------------------------------------------------------------------------
 
