@@ -34,7 +34,8 @@ class Acknowledgements:
         self.renewing: dict[tuple[TopicPartition, int], Any] = {}
         self.renewed: Records = {}
         self.callback: AcknowledgementCallback | None = None
-        self._outcomes: list[tuple[TopicPartition, set[int], Any]] = []  # to be told
+        self.outcomes: list[tuple[TopicPartition, set[int], Any]] = []  # that the callback is to be told
+        self.failure: Exception | None = None  # of those that were sent; without a callback, for the program
 
     def acknowledge(self, record: Any, type_: int) -> None:
         """Note what has become of a record.
@@ -52,10 +53,12 @@ class Acknowledgements:
             raise IllegalStateError("The record cannot be acknowledged.")
         self.types.setdefault(partition, {})[offset] = int(type_)
 
-    def release(self, records: Iterable[Any]) -> None:
-        """Give records back that nobody has seen."""
+    def with_released(self, records: Iterable[Any]) -> dict[TopicPartition, dict[int, int]]:
+        """The ``types`` with which these records, which nobody has seen, are given back."""
+        types = {partition: dict(some) for partition, some in self.types.items()}
         for record in records:
-            self.types.setdefault(place(record), {})[record.offset] = int(AcknowledgeType.RELEASE)
+            types.setdefault(place(record), {})[record.offset] = int(AcknowledgeType.RELEASE)
+        return types
 
     def settle(self, committing: bool = False) -> None:
         """Decide about delivered records as the mode says. Those that are acknowledged are to be sent.
@@ -87,37 +90,41 @@ class Acknowledgements:
         """The acknowledgements that are to be sent."""
         return {partition: some for partition, some in self.types.items() if some}
 
-    def learn(self) -> Exception | None:
-        """Take what has become of those that were sent, and tell the callback; an error without one."""
-        over = [one for one in self.sent if one.is_over]
-        failure: Exception | None = None
-        for sent in over:
-            if self.callback is None:
-                failure = failure or sent.error
-            self.note(sent)
-            errors = dict(sent.outcome)
-            for partition, types in sent.types.items():
-                for offset in [one for one, type_ in types.items() if type_ == AcknowledgeType.RENEW]:
-                    record = self.renewing.pop((partition, offset), None)
-                    if record is not None and errors.get(partition) is None:
-                        self.renewed.setdefault(partition, []).append(record)
-        if over:
-            self.sent = [one for one in self.sent if one not in over]
-        outcomes, self._outcomes = self._outcomes, []
-        for partition, offsets, error in outcomes:
+    def learn(self) -> None:
+        """Take what has become of those that were sent, and tell the callback."""
+        for sent in [one for one in self.sent if one.is_over]:
+            self._take(sent)
+        while self.outcomes:
+            partition, offsets, error = self.outcomes[0]
+            told = exception_of(error)
+            del self.outcomes[0]  # one by one: after a Ctrl-C in the callback it is told of the others
             if self.callback is not None:
                 try:
-                    self.callback({partition: offsets}, exception_of(error))
+                    self.callback({partition: offsets}, told)
                 except Exception:
                     log.exception("the callback of acknowledgements has failed")
-        return failure
 
-    def note(self, request: Request) -> None:
-        """Have the callback told what became of the acknowledgements of a request."""
-        if self.callback is not None:
-            self._outcomes += [
-                (key, set(request.types.get(key, ())), error) for key, error in request.outcome
-            ]
+    def _take(self, sent: Request) -> None:
+        """Take what has become of one request: all of it, or, if Ctrl-C comes meanwhile, nothing."""
+        failure = sent.error if self.failure is None and self.callback is None else self.failure
+        outcomes = self.outcomes + self.outcomes_of(sent)
+        renewing = dict(self.renewing)
+        renewed = dict(self.renewed)
+        errors = dict(sent.outcome)
+        for partition, types in sent.types.items():
+            for offset in [one for one, type_ in types.items() if type_ == AcknowledgeType.RENEW]:
+                record = renewing.pop((partition, offset), None)
+                if record is not None and errors.get(partition) is None:
+                    renewed[partition] = [*renewed.get(partition, ()), record]
+        left = [one for one in self.sent if one is not sent]
+        self.failure, self.outcomes = failure, outcomes
+        self.renewing, self.renewed, self.sent = renewing, renewed, left
+
+    def outcomes_of(self, request: Request) -> list[tuple[TopicPartition, set[int], Any]]:
+        """What the callback, if there is one, is to be told of the acknowledgements of a request."""
+        if self.callback is None:
+            return []
+        return [(key, set(request.types.get(key, ())), error) for key, error in request.outcome]
 
 
 def place(record: Any) -> TopicPartition:

@@ -97,7 +97,7 @@ class ShareMember:
         self._epoch = JOIN
         self._joins = False  # whether it has asked to join, and does not know the answer
         self._target: dict[UUID, tuple[int, ...]] = {}
-        self._given: dict[UUID, tuple[int, ...]] = {}  # of the target, the topics whose names are known
+        self._given: dict[UUID, tuple[int, ...]] = {}  # of it, topics that are known and subscribed to
         self._names: dict[UUID, str] = {}
         self._session = OPEN_SESSION
         self._places: frozenset[SharePlace] = frozenset()  # of the session
@@ -131,6 +131,7 @@ class ShareMember:
     def subscribe(self, topics: tuple[str, ...]) -> None:
         """Read these topics from now on; none: leave the group."""
         self._topics = topics
+        self._give()
         if self._heart is None:
             self._heart = self._client.hub.spawn(self._beat)
         self._wake.set()
@@ -194,9 +195,17 @@ class ShareMember:
                 found = self._broker.metadata(self._topics).topics
                 self._names.update({one.topic_id: name for name, one in found.items() if one.error is None})
         if target is self._target:  # still, after the wait for an answer
-            self._given = {topic: numbers for topic, numbers in target.items() if topic in self._names}
+            self._give()
             self._assigned.set()
-        return self._given.keys() == target.keys()
+        return target.keys() <= self._names.keys()
+
+    def _give(self) -> None:
+        """Read what is assigned and subscribed to: the coordinator may not know of the subscription yet."""
+        self._given = {
+            topic: numbers
+            for topic, numbers in self._target.items()
+            if self._names.get(topic) in self._topics
+        }
 
     def _beat_with(self, epoch: int, topics: tuple[str, ...] | None) -> ShareHeartbeat:
         return ShareHeartbeat(

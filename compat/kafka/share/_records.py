@@ -41,6 +41,14 @@ class Taken:
         self.others: dict[int, int] = {}
         self.error: Exception | None = None
 
+    @classmethod
+    def of_nobody(cls, fetched: SharedRecords) -> Taken:
+        """All of it given back: its topic is not subscribed to any more."""
+        taken = cls()
+        for first, last, _ in fetched.acquired:
+            taken.others.update(dict.fromkeys(range(first, last + 1), AcknowledgeType.RELEASE))
+        return taken
+
 
 class _Decoded(NamedTuple):
     content: bytes

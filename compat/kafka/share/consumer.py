@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Iterable
-from numbers import Integral
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,6 +22,7 @@ from kafka.util import ensure_valid_topic_name
 from compat.kafka._calls import GRACE, SLICE, Calls
 from compat.kafka._client import Client, cut_off_in_child
 from compat.kafka._times import timeout_of
+from compat.kafka.consumer._arguments import check_share_poll
 from compat.kafka.share._acknowledgements import (
     AcknowledgementCallback,
     Acknowledgements,
@@ -35,10 +35,9 @@ from compat.kafka.share._acknowledgements import (
 from compat.kafka.share._config import DEFAULTS, EXPLICIT, IMPLICIT, RECORD_LIMIT, limits_of, read_config
 from compat.kafka.share._member import Request, ShareMember
 from compat.kafka.share._metrics import share_metrics
-from compat.kafka.share._records import Reader, deserializer_of
+from compat.kafka.share._records import Reader, Taken, deserializer_of
 from dafka.broker.interface.share import AcknowledgeType
 from dafka.broker.remote.limits import in_words
-from dafka.hub.waits import bounded_wait
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -85,6 +84,7 @@ class ShareConsumer:
         self._calls = Calls(self._client)
         self._member = ShareMember(self._client, self.config, self._metrics)
         self._topics: tuple[str, ...] = ()
+        self._told: tuple[str, ...] = self._topics  # of which the member knows
         self._acks = Acknowledgements(self.config["share_acknowledgement_mode"] == IMPLICIT)
         self._fetch: Request | None = None  # whose answer is not here yet
         self._found: Records = {}  # records for the next method that hands some out
@@ -114,7 +114,13 @@ class ShareConsumer:
             ensure_valid_topic_name(topic)
         self._give_back(wanted)
         self._topics = wanted
-        self._client.call(self._member.subscribe, wanted)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tell the member what is subscribed to, unless it knows: Ctrl-C may have come before."""
+        if self._told is not self._topics:
+            self._client.call(self._member.subscribe, self._topics)
+            self._told = self._topics
 
     def subscription(self) -> set[str]:
         """The topics that are read."""
@@ -126,11 +132,12 @@ class ShareConsumer:
 
     def _give_back(self, wanted: tuple[str, ...]) -> None:
         """Release what is fetched and not handed out yet of other topics than these."""
-        self._acks.release(one for one in self._chunk if one.topic not in wanted)
-        self._chunk = [one for one in self._chunk if one.topic in wanted]
-        for partition in [one for one in self._found if one.topic not in wanted]:
-            self._acks.release(self._found[partition])
-            del self._found[partition]
+        chunk = [one for one in self._chunk if one.topic in wanted]
+        found = {key: some for key, some in self._found.items() if key.topic in wanted}
+        others = [one for one in self._chunk if one.topic not in wanted]
+        for partition, records in self._found.items():
+            others += () if partition in found else records
+        self._acks.types, self._chunk, self._found = self._acks.with_released(others), chunk, found
 
     def assignment(self) -> set[TopicPartition]:
         """The partitions that the group lets this member read; others may read them, too."""
@@ -151,15 +158,7 @@ class ShareConsumer:
             KafkaError: a refusal of the broker. Exception: raised by a deserializer; the record is released.
         """
         self._check_open()
-        bounded_wait(timeout_ms, "timeout_ms", "milliseconds")
-        if timeout_ms < 0:
-            raise ValueError(f"timeout_ms is 0 or more, not {timeout_ms}")
-        if max_records is not None and (
-            not isinstance(max_records, Integral) or isinstance(max_records, bool)
-        ):
-            raise TypeError(f"max_records is a count or None, not {max_records!r:.100}")
-        if max_records is not None and max_records < 1:
-            raise ValueError(f"max_records is 1 or more, not {max_records}")
+        check_share_poll(timeout_ms, max_records)
         records = self._find(monotonic() + timeout_ms / 1000, max_records)
         left: Records = {}
         if self.config["share_acquire_mode"] == RECORD_LIMIT:  # an iteration may have fetched more
@@ -211,6 +210,7 @@ class ShareConsumer:
         self._acks.settle()
         if not self._topics:
             raise IllegalStateError("Consumer is not subscribed to any topics.")
+        self._tell()
         if self._chunk:  # of an iteration that has ended
             found = by_partition(reversed(self._chunk))
             self._chunk, self._found = [], found
@@ -245,20 +245,21 @@ class ShareConsumer:
             self._take(self._fetch)
 
     def _take(self, fetch: Request) -> None:
-        """The records of a fetch."""
+        """The records of a fetch, but for topics that are not subscribed to any more."""
         records: Records = {}
         types = {key: dict(some) for key, some in self._acks.types.items()}
         failure: Exception | None = None
         for partition, one in fetch.fetched.items():
-            taken = self._reader.take(partition, one)
+            is_read = partition.topic in self._topics
+            taken = self._reader.take(partition, one) if is_read else Taken.of_nobody(one)
             failure = failure or taken.error
             if taken.others:
                 types.setdefault(partition, {}).update(taken.others)
             if taken.records:
                 records[partition] = taken.records
-        self._acks.note(fetch)
+        outcomes = self._acks.outcomes + self._acks.outcomes_of(fetch)
         self._error = self._error or fetch.error or failure
-        self._acks.types, self._found, self._fetch = types, records, None
+        self._found, self._fetch, self._acks.types, self._acks.outcomes = records, None, types, outcomes
         if fetch.error is not None:
             self._raise_failure()
 
@@ -278,10 +279,11 @@ class ShareConsumer:
             hub.post(hub.spawn, self._member.carry_out, request, self._member)
 
     def _raise_failure(self) -> None:
-        for error in (self._error, self._member.failure):
-            if error is not None:
-                self._error = self._member.failure = None
-                raise error
+        error, self._error = self._error, None
+        if error is None:
+            error, self._member.failure = self._member.failure, None
+        if error is not None:
+            raise error
 
     # -- acknowledging ---------------------------------------------------------------------------------
 
@@ -365,8 +367,9 @@ class ShareConsumer:
         """Look what has become of acknowledgements."""
         for sent in self._acks.sent:
             self._begin(sent)  # unless Ctrl-C came before
-        error = self._acks.learn()
-        self._error = self._error or error
+        self._acks.learn()
+        if self._error is None:
+            self._error, self._acks.failure = self._acks.failure, None
 
     # -- the end -----------------------------------------------------------------------------------------
 
@@ -406,7 +409,7 @@ class ShareConsumer:
                 last.outcome = self._calls.within(within, "ShareAcknowledge", self._member.close, last.types)
             except KafkaTimeoutError as error:
                 log.warning("a member of group %s has not left: %s", self.config["group_id"], error)
-            self._acks.note(last)
+            self._acks.outcomes += self._acks.outcomes_of(last)
             self._learn()
         finally:
             self._client.close()

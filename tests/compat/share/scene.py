@@ -31,10 +31,10 @@ class Scene:
         changes = [ConfigChange(name.replace("_", "."), 0, value) for name, value in settings.items()]
         self.connection.call("alter_configs", {Resource(ResourceType.GROUP, group): changes})
 
-    def send(self, *values: bytes) -> None:
+    def send(self, *values: bytes, topic: str = "jobs") -> None:
         with KafkaProducer(bootstrap_servers=self.servers) as producer:
             for value in values:
-                producer.send("jobs", value)
+                producer.send(topic, value)
 
     def consumer(self, **configs: Any) -> ShareConsumer:
         options = {"group_id": "g", "bootstrap_servers": self.servers, "share_acquire_mode": "record_limit"}

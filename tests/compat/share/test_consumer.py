@@ -20,6 +20,8 @@ from kafka.errors import (
 )
 
 from compat.kafka import KafkaConsumer
+from compat.kafka._client import Client
+from dafka.broker.interface.broker import TopicSpec
 from dafka.broker.interface.share import SharedRecords, ShareFetched
 from tests.compat.share.scene import WAIT, Scene, counts, poll, until, values
 
@@ -150,6 +152,41 @@ def test_a_heartbeat_that_cannot_be_sent_is_an_error(scene: Scene, monkeypatch: 
     consumer.subscribe(["jobs", "others"])
     with pytest.raises(ZeroDivisionError):
         consumer.poll(WAIT)
+
+
+def test_a_fetch_that_another_subscription_finds_on_its_way_gives_back_what_it_brings(scene: Scene) -> None:
+    scene.connection.call("create_topics", {"others": TopicSpec(1)})
+    consumer = scene.consumer(fetch_max_wait_ms=WAIT)
+    until(lambda: consumer.poll(50) == {} and consumer.assignment() and consumer._fetch is None)
+    consumer.wakeup()
+    assert consumer.poll(WAIT) == {}  # a fetch waits at the broker
+    consumer.subscribe(["others"])
+    scene.send(b"a", topic="jobs")
+    scene.send(b"b", topic="others")
+    assert [(one.topic, one.value) for (one,) in poll(consumer).values()] == [("others", b"b")]
+    again = poll(scene.consumer())
+    assert (values(again), counts(again)) == ([b"a"], [2])
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_subscription_that_is_interrupted_takes_effect(
+    scene: Scene, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.send(b"a")
+    consumer = scene.consumer()
+    consumer.unsubscribe()
+    call = Client.call
+
+    def interrupted(client: Client, *arguments: Any) -> None:
+        if moment == "after":
+            call(client, *arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Client, "call", interrupted)
+        consumer.subscribe(["jobs"])
+    assert consumer.subscription() == {"jobs"}
+    assert values(poll(consumer)) == [b"a"]
 
 
 def test_a_consumer_that_is_dropped_leaves(scene: Scene) -> None:
