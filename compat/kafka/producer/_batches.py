@@ -279,7 +279,10 @@ def run_callback(fn: Callable[[Any], Any], outcome: Any, kind: str) -> BaseExcep
 
 
 def _find(record: Record, records: list[Record], begin: int, end: int) -> int:
-    return next((index for index in range(begin, end) if records[index] is record), -1)
+    for index in range(begin, end):  # a generator that is given up would lose a Ctrl-C of that moment
+        if records[index] is record:
+            return index
+    return -1
 
 
 class PartitionQueue:
