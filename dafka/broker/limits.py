@@ -214,6 +214,10 @@ PRODUCER_RETRIES are forgotten, the longest silent ones first."""
 PRODUCERS_MAX = 2_000_000
 """Beyond as many no partition takes a batch of an idempotent producer that it does not know."""
 
+FIRST_SEQUENCES_KEPT = 10_000
+"""Producers whose refused first batch of a transaction is remembered, in all partitions together; beyond, the
+longest remembered ones are forgotten."""
+
 PRODUCER_IDS = 1000
 """Producer ids that one commit sets aside."""
 

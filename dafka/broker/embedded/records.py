@@ -99,13 +99,14 @@ class RecordCalls(RecordInterface):
         writes: Writes = Writes.ANNOUNCED,
         in_flight: int = MOST_IN_FLIGHT,
         trusted: bool = False,
+        from_0: bool = False,
     ) -> dict[TopicPartition, Produced]:
         began = time.monotonic()
         with self._entrance:  # in their order: one connection may have several under way
             while self._pending.too_large:
                 self._pending.wait_for_less()
                 self._lifecycle.check()
-        request = Request(transactional_id, writes, trusted)
+        request = Request(transactional_id, writes, trusted, from_0)
         # A wide call has pauses: its caller sends nothing after it that must not overtake it.
         wide = sum(map(len, batches.values())) > WIDE_PRODUCE
         request.left = 1  # until all is taken
@@ -154,6 +155,9 @@ class RecordCalls(RecordInterface):
     ) -> list[_Taken]:
         """The appends whose partitions are part of the transaction by now, or which are refused later on."""
         refused = self._first_writes.add(transactional_id, appends, wide)
+        for partition, append in Pace().over(appends) if refused and wide else appends:
+            if partition in refused:
+                self._note_refused(partition, append)
         for partition, error in refused.items():
             detail = f"partition {partition.number} of {partition.topic.name!r} was not added"
             request.answer((partition.topic.name, partition.number), Produced(error, detail=detail))
@@ -211,7 +215,12 @@ class RecordCalls(RecordInterface):
         if refusal is None:
             self._leaders.append(partition, append)
         else:
+            self._note_refused(partition, append)
             refused.append((partition, refusal))
+
+    def _note_refused(self, partition: Partition, append: PartitionAppend) -> None:
+        """As in Kafka, of an append to the log only the first batch counts."""
+        self._producers.refused(partition, append.headers[0], append.request.writes is Writes.ADDING)
 
     def fetch(
         self,

@@ -6,7 +6,8 @@ starts without offsets. The value is offset, metadata, leader epoch, and the tim
 1970), which older rows lack.
 
 Offsets of a transaction are written when it commits. Until then they are *held*: a request for stable offsets
-gets UNSTABLE_OFFSET_COMMIT, because the transaction may replace the current offset at any moment.
+gets UNSTABLE_OFFSET_COMMIT, because the transaction may replace the current offset at any moment. A group is
+there with them already, as in Kafka, and who deletes its offsets deletes these, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from operator import index
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -92,8 +94,8 @@ class GroupOffsets:
         self._topics = topics
         self._clock = clock
         self._writing: Counter[str] = Counter()  # rows that wait for their round
-        # Groups whose last offset was deleted. A plain dict would look at each entry that has been taken out
-        # before the oldest one, whenever that is wanted.
+        # Groups whose last offset was deleted, or was never committed. A plain dict would look at each entry
+        # that has been taken out before the oldest one, whenever that is wanted.
         self._bare: OrderedDict[str, None] = OrderedDict()
         self._table.kinds(_group_of, Pace().rest)
         # Rows of open transactions: a set, which grows at other sizes than the dictionaries that have the
@@ -101,6 +103,9 @@ class GroupOffsets:
         self._held: set[str] = set()
         self._held_again: Counter[str] = Counter()  # by how many further ones
         self._holding: Counter[str] = Counter()  # groups, by the number of held rows
+        self.withdraw: Callable[[Iterable[str]], Rows] = _nothing
+        """Takes rows out of the open transactions that hold them, and returns what is to be written for that.
+        Waits as a green thread."""
 
     def commit(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
@@ -166,8 +171,11 @@ class GroupOffsets:
             if key in self._held_again:
                 _less(self._held_again, key)
             elif key in self._held:
+                group = _group_of(key)
                 self._held.remove(key)
-                _less(self._holding, _group_of(key))
+                _less(self._holding, group)
+                if group not in self._holding:
+                    self._note_bare([group])
 
     def fetch(
         self, group: str, partitions: Iterable[TopicPartition] | None, require_stable: bool = False
@@ -221,20 +229,21 @@ class GroupOffsets:
         return key in self._writing or key in self._held
 
     def groups(self) -> Collection[str]:
-        """The current names of the groups with committed offsets, or that had some lately."""
+        """The current names of the groups that :meth:`has_group` knows."""
         known = self._table.kinds(_group_of)
-        return [*known, *(group for group in self._bare if group not in known)]
+        others = chain(self._bare, (group for group in self._holding if group not in self._bare))
+        return [*known, *(group for group in others if group not in known)]
 
     def has_group(self, group: str) -> bool:
-        """Whether the group has committed offsets, or had some until they were deleted lately."""
+        """Whether the group has offsets, also of open transactions, or had some until lately."""
         if not isinstance(group, str):
             return False
-        return group in self._table.kinds(_group_of) or group in self._bare
+        return group in self._table.kinds(_group_of) or group in self._holding or group in self._bare
 
     def _note_bare(self, groups: Iterable[str]) -> None:
         """Remember those of the groups that have no offset any more."""
         for group in groups:
-            if group not in self._table.kinds(_group_of):
+            if group not in self._table.kinds(_group_of) and group not in self._holding:
                 self._bare[group] = None
                 self._bare.move_to_end(group)
                 if len(self._bare) > BARE_GROUPS:
@@ -249,6 +258,7 @@ class GroupOffsets:
         commit."""
         answers: dict[TopicPartition, Error | None] = {}
         rows: Rows = {}
+        held: list[str] = []
         for name, number in partitions:
             partition = self._topics.partition(name, number)
             if partition is None:
@@ -258,6 +268,10 @@ class GroupOffsets:
             key = _key(group, partition.topic, number)
             if key in self._table:
                 rows[OFFSETS, key] = None
+            if key in self._held:
+                held.append(key)
+        if held:
+            rows.update(self.withdraw(held))
         error = self._put(rows)
         if rows and error is None:
             self._note_bare([group])
@@ -265,12 +279,23 @@ class GroupOffsets:
 
     def delete_group(self, group: str) -> Error | None:
         """Delete all offsets of a group; waits as a green thread for the commit."""
+        for keys in in_pieces(self._held_of(group), COMMIT_OFFSETS):
+            error = self._put(self.withdraw(keys))
+            if error is not None:
+                return error
         for keys in in_pieces(self._table.keys(_prefix(group)), COMMIT_OFFSETS):
             error = self._put({(OFFSETS, key): None for key in keys})
             if error is not None:
                 return error
         self._bare.pop(group, None)
         return None
+
+    def _held_of(self, group: str) -> list[str]:
+        """The rows about a group that open transactions commit; waits as a green thread."""
+        if group not in self._holding:
+            return []
+        prefix = _prefix(group)
+        return [key for key in Pace().over(list(self._held)) if key.startswith(prefix)]
 
     def _put(self, rows: Rows) -> Error | None:
         if not rows:
@@ -307,6 +332,11 @@ class GroupOffsets:
             topic = self._topics.by_id(UUID(hex=topic_id))
             if topic is not None:
                 yield (topic.name, int(number)), CommittedOffset(*row[:3])
+
+
+def _nothing(keys: Iterable[str]) -> Rows:
+    """What is to be written where there are no transactions."""
+    return {}
 
 
 def check_offsets(offsets: Iterable[CommittedOffset]) -> None:

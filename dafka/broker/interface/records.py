@@ -148,8 +148,9 @@ class RecordInterface(ABC):
         writes: Writes = Writes.ANNOUNCED,
         in_flight: int = MOST_IN_FLIGHT,
         trusted: bool = False,
+        from_0: bool = False,
     ) -> dict[TopicPartition, Produced]:
-        """Append record batches (magic 2, with any base offset) and return after the commit.
+        """Append record batches (magic 2) and return after the commit.
 
         ``acks`` 0 returns when the batches are numbered; 1 and -1 mean the same here. The batches of one
         partition are appended together or not at all.
@@ -157,6 +158,8 @@ class RecordInterface(ABC):
         ``in_flight``: the most requests under way at once that a broker in another process may be sent.
         ``trusted``: the batches were encoded in this process, so a broker in it does not examine their
         records unless the topic's configuration asks for it.
+        ``from_0``: a batch with another base offset than 0 is refused, as Kafka refuses it of clients.
+        Without it batches are taken as another log has numbered them.
 
         Batches of idempotent producers (with a producer id) are appended once: a repeated batch, also while
         the first is under way, gets the offset of the first. The partition of a transactional batch must

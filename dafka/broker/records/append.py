@@ -18,7 +18,9 @@ from dafka.broker.limits import BATCH_MAX_BYTES
 from dafka.protocol.batch import (
     CODEC_NAMES,
     COMPRESSION_MASK,
+    FIRST_OFFSET,
     LENGTH_END,
+    MAGIC,
     BatchError,
     BatchHeader,
     check_batch,
@@ -29,6 +31,7 @@ from dafka.protocol.errors import DafkaError
 
 _DAMAGED = frozenset(("short", "length", "crc"))
 _MAGIC_AT = 16
+_MAGIC = bytes([MAGIC])
 
 
 class PartitionAppend:
@@ -74,20 +77,22 @@ class RefusedError(DafkaError):
 class Request:
     """One produce call: its answers, and a green thread that may wait for them.
 
-    ``trusted``: the batches were encoded in this process.
+    ``trusted``: the batches were encoded in this process. ``from_0``: they have to have base offset 0.
     """
 
-    __slots__ = ("answers", "left", "ready", "transactional_id", "trusted", "writes")
+    __slots__ = ("answers", "from_0", "left", "ready", "transactional_id", "trusted", "writes")
 
     def __init__(
         self,
         transactional_id: str | None = None,
         writes: Writes = Writes.ANNOUNCED,
         trusted: bool = False,
+        from_0: bool = False,
     ) -> None:
         self.transactional_id = transactional_id
         self.writes = writes
         self.trusted = trusted
+        self.from_0 = from_0
         self.answers: dict[tuple[str, int], Produced] = {}
         self.left = 0
         self.ready = gevent.event.Event()
@@ -112,6 +117,13 @@ def check_batches(
     headers = []
     size = 0
     for content in batches:
+        if request.from_0 and content[:8] != FIRST_OFFSET and content[_MAGIC_AT : _MAGIC_AT + 1] == _MAGIC:
+            offset = int.from_bytes(content[:8], "big", signed=True)
+            return Produced(
+                InvalidRecordError,
+                log_start_offset=log_start,
+                detail=f"a new record batch has base offset 0, not {offset}",
+            )
         if len(content) > BATCH_MAX_BYTES:
             return Produced(
                 MessageSizeTooLargeError,

@@ -93,11 +93,18 @@ class Leaders:
                 known = None
                 if staging is not None and append.headers[position].producer_id >= 0:
                     header = append.headers[position]
-                    self._check_write(partition, header, append.request)
-                    log_start = partition.log_start  # as in Kafka, which looks at the partition only now
+                    adding = append.request.writes is Writes.ADDING
                     last = max(header.base_timestamp, header.max_timestamp)
                     last = append.timestamp if append.timestamp >= 0 else last
-                    known = staging.take(header, offset, last, append.request.writes is Writes.ADDING)
+                    try:
+                        self._check_write(partition, header, append.request)
+                        log_start = partition.log_start  # as in Kafka, which looks at the partition only now
+                        known = staging.take(header, offset, last, adding)
+                    except RefusedBatchError:
+                        self._producers.refused(partition, header, adding)
+                        raise
+                    if known is not None:
+                        self._producers.refused(partition, header, adding)
                     if known is not None and len(append.batches) == 1 and not append.request.trusted:
                         timestamp = last  # as in Kafka, whoever gives the times
                 base_offsets.append(offset if known is None else known)

@@ -42,6 +42,7 @@ from dafka.broker.limits import (
     PRODUCERS_KEPT,
     PRODUCERS_MAX,
 )
+from dafka.broker.records.first_sequences import FirstSequences
 from dafka.broker.records.producer_row import (
     NO_TRANSACTION,
     PRODUCER_ROWS,
@@ -89,6 +90,7 @@ class ProducerStates:
         self._table = log.table(PRODUCERS, PRODUCER_ROWS)
         log.table(ABORTED, ABORTED_ROWS)
         self._staged: dict[str, ProducerState] = {}  # rows as the round under way changes them
+        self._first = FirstSequences()
         self._waiting: Counter[str] = Counter()  # appends on their way to a round, by row
         self._open: dict[Partition, dict[int, int]] = {}  # where open transactions begin, by producer id
         self._aborted: dict[Partition, AbortedIndex] = {}
@@ -150,6 +152,17 @@ class ProducerStates:
             if not partition.topic.deleted:
                 self._aborted[partition] = index
         return index
+
+    def refused(self, partition: Partition, header: BatchHeader, adding: bool) -> None:
+        """A batch was not taken; ``adding``: it would have added its partition. If it was to begin a
+        transaction there, none of a later sequence does so before it.
+        """
+        if not header.is_transactional or header.producer_id < 0:
+            return
+        state = self.get(partition, header.producer_id)
+        open_now = state.transaction_start != NO_TRANSACTION and state.epoch == header.producer_epoch
+        if header.producer_epoch >= state.epoch and not open_now:
+            self._first.note(_key(partition, header.producer_id), header, adding, self.now())
 
     # -- rounds ---------------------------------------------------------------------------------
 
@@ -254,11 +267,11 @@ class Staging:
         self._closed: list[int] = []
         self._noted: AbortedTransaction | None = None
 
-    def take(self, header: BatchHeader, offset: int, timestamp: int, from_0: bool = False) -> int | None:
+    def take(self, header: BatchHeader, offset: int, timestamp: int, adding: bool = False) -> int | None:
         """Count a batch that would get ``offset``; the offset it has already if it is a duplicate.
 
-        ``timestamp`` is the largest of its records. ``from_0``: a transactional producer that the partition
-        does not know begins with sequence 0.
+        ``timestamp`` is the largest of its records. ``adding``: the batch adds its partition, so a
+        transactional producer that the partition does not know begins with sequence 0.
         Raises :class:`RefusedBatchError`.
         """
         producer_id, epoch = header.producer_id, header.producer_epoch
@@ -271,13 +284,19 @@ class Staging:
                 header, InvalidRecordError, f", base sequence {header.base_sequence}: neither is below 0"
             )
         expected = (state.last_sequence + 1) % SEQUENCES if epoch == state.epoch else 0
+        now = self._states.now()
+        first = self._states._first.get(key, now)
         if header.base_sequence != expected:  # what continues is no duplicate
             known = state.duplicate(header) if epoch == state.epoch else None
             if known is not None:
                 return known
-            if state.epoch != NO_EPOCH or (from_0 and header.is_transactional):
+            from_0 = adding and header.is_transactional if first is None else first.adding
+            if state.epoch != NO_EPOCH or from_0:
                 detail = f": the next sequence is {expected}, not {header.base_sequence}"
                 raise _refused(header, OutOfOrderSequenceNumberError, detail)
+        if first is not None and epoch <= first.epoch and header.base_sequence > first.sequence:
+            detail = f": sequence {first.sequence} has been refused and comes before {header.base_sequence}"
+            raise _refused(header, OutOfOrderSequenceNumberError, detail)
         if state is UNKNOWN and self._states.full:
             detail = f" is not known, and {PRODUCERS_MAX} are: use a producer for more than a few records"
             raise _refused(header, PolicyViolationError, detail)
@@ -285,8 +304,9 @@ class Staging:
         if header.is_transactional and start == NO_TRANSACTION:
             start = offset
             self._opened[producer_id] = offset
+        if first is not None and header.is_transactional:
+            self._states._first.forget(key)
         appends = state.appends if epoch == state.epoch else ()
-        now = self._states.now()
         appends = self._appends(key, appends, header, offset)
         self._changed[key] = ProducerState(epoch, now, start, appends, timestamp)
         return None
@@ -312,6 +332,9 @@ class Staging:
         appends = state.appends if epoch == state.epoch else ()
         last = max(epoch, state.epoch)
         self._changed[key] = ProducerState(last, now, NO_TRANSACTION, appends, timestamp)
+        first = self._states._first.get(key, now)
+        if first is not None and not (first.adding and first.epoch == epoch):  # that of the next transaction
+            self._states._first.forget(key)
         if state.transaction_start == NO_TRANSACTION:
             return
         self._closed.append(producer_id)

@@ -49,14 +49,16 @@ class RemoteRecords(RecordInterface):
         writes: Writes = Writes.ANNOUNCED,
         in_flight: int = MOST_IN_FLIGHT,
         trusted: bool = False,
+        from_0: bool = False,
     ) -> dict[TopicPartition, Produced]:
         """See the interface, and :mod:`dafka.broker.remote.remote` for what is repeated.
 
         Several batches for one partition are sent one after the other, up to the first that is refused;
         ``Produced.base_offsets`` says where those that were taken are.
         """
-        new = {key: [_numbered_anew(batch) for batch in some] for key, some in batches.items()}
-        return Producing(self._cluster, acks, transactional_id, writes, in_flight).run(new)
+        if not from_0:
+            batches = {key: [_numbered_anew(batch) for batch in some] for key, some in batches.items()}
+        return Producing(self._cluster, acks, transactional_id, writes, in_flight).run(batches)
 
     def fetch(
         self,

@@ -116,6 +116,7 @@ class TransactionCoordinator(TransactionInterface):
         self._markers = Markers(topics, producers, leaders)
         self._timeouts = Timeouts(hub, self._abort, clock)
         self.contents = Contents(hub, table, offsets, groups, self._timeouts, clock)
+        offsets.withdraw = self._withdraw
         for transaction in table.in_use():
             for partition in Pace().over(list(transaction.partitions.values())):
                 producers.reopen(partition, transaction.producer_id)
@@ -328,6 +329,18 @@ class TransactionCoordinator(TransactionInterface):
                 if infix in key[-44:] and transaction.offsets.pop(key, None) is not None:
                     rows.update(dict.fromkeys(transaction.offset_row(key, [])))
                     self._offsets.release([key])
+        return rows
+
+    def _withdraw(self, keys: Iterable[str]) -> Rows:
+        """Remove offsets from the open transactions; the rows that delete theirs. What is decided stays."""
+        wanted = set(keys)
+        rows: Rows = {}
+        for transaction in Pace().over(self._table.in_use()):
+            if transaction.state is State.ONGOING and transaction.offsets:
+                found = [key for key in wanted if transaction.offsets.pop(key, None) is not None]
+                for key in found:
+                    rows.update(dict.fromkeys(transaction.offset_row(key, [])))
+                self._offsets.release(found)
         return rows
 
     # -- bounds ---------------------------------------------------------------------------------

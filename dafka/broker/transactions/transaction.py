@@ -210,7 +210,7 @@ class Transaction:
                 self.partitions[rest] = partition
         elif kind == "g":
             self.groups.add(rest)
-        elif kind == "o":
+        elif kind == "o" and find("/".join(rest.rsplit("/", 2)[1:])) is not None:
             self.offsets[rest] = value
 
     @property

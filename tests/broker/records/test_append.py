@@ -38,6 +38,15 @@ def test_batches_of_another_log_are_taken_whatever_their_offsets():
     assert checked(batch(b"a", base_offset=100)).spans == [1]
 
 
+def test_a_clients_batch_begins_with_offset_0():
+    request = Request(from_0=True)
+    assert isinstance(check_batches([batch(b"a")], request), PartitionAppend)
+    found = check_batches([batch(b"a", base_offset=100)], request, 7)
+    assert isinstance(found, Produced)
+    assert (found.error, found.log_start_offset) == (InvalidRecordError, 7)
+    assert "base offset 0, not 100" in found.detail
+
+
 def test_headers_are_kept():
     idempotent = with_producer(batch(b"b"), 7, 0, 3)
     assert [header.producer_id for header in checked(batch(b"a"), idempotent).headers] == [-1, 7]

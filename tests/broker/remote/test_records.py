@@ -9,6 +9,7 @@ from broker.clients import Client, batch, errors_of
 from kafka.errors import (
     CorruptRecordError,
     FencedLeaderEpochError,
+    InvalidRecordError,
     OffsetOutOfRangeError,
     UnknownLeaderEpochError,
     UnknownTopicOrPartitionError,
@@ -33,6 +34,11 @@ def test_records_come_back_as_they_were_sent(remote, topic):
     assert remote.values(topic) == [b"a", b"b", b"c"]
     assert remote.values(topic, 1) == [b"d"]
     assert remote.values(topic, 0, 2) == [b"c"]
+
+
+def test_batches_that_have_to_be_numbered_from_0_are_not_numbered_anew(remote, topic):
+    found = remote.produce({(topic, 0): [batch(b"a", base_offset=7)]}, from_0=True)[topic, 0]
+    assert found.error is InvalidRecordError
 
 
 def test_copies_of_batches_from_elsewhere_are_numbered_anew(remote, topic):

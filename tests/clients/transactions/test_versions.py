@@ -10,7 +10,13 @@ import pytest
 from broker.clients import batch
 from broker.server.client import WireClient
 from kafka.errors import for_code
-from kafka.protocol.admin import DescribeProducersRequest, DescribeTransactionsRequest
+from kafka.protocol.admin import (
+    DeleteGroupsRequest,
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    ListGroupsRequest,
+)
+from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka.protocol.producer import (
     AddPartitionsToTxnRequest,
@@ -213,6 +219,21 @@ def test_partitions_not_added_are_refused_as_the_version_knows_it(producer: Prod
     assert producer.state() == "Empty 0"
 
 
+def test_no_batch_overtakes_one_that_was_refused(producer: Producer) -> None:
+    def write(*sequences: int) -> list[str]:
+        return [producer.write(0, sequence, version=10) for sequence in sequences]
+
+    assert [*write(3), producer.add(0), *write(5, 3, 4)] == [
+        *("InvalidTxnState", "added", "OutOfOrderSequenceNumber", "written", "written")
+    ]
+    assert [producer.end(0, COMMIT, 4), producer.add(0)] == ["ended", "added"]
+    assert write(7, 4, 5) == ["OutOfOrderSequenceNumber", "written", "OutOfOrderSequenceNumber"]
+    assert [producer.end(0, ABORT, 4), producer.add(0)] == ["ended", "added"]
+    assert write(5, 7, 6) == ["written", "OutOfOrderSequenceNumber", "written"]
+    newer = [producer.write(0, 3, 1, version=11), producer.write(0, 4, 1), producer.write(0, 2, 1)]
+    assert newer == ["TransactionAbortable", "OutOfOrderSequenceNumber", "written"]
+
+
 def test_the_last_timestamp_of_a_producer_is_its_records_or_that_of_the_end(producer: Producer) -> None:
     before = int(time.time() * 1000)
     kind = DescribeProducersRequest.TopicRequest
@@ -235,6 +256,38 @@ def test_offsets_begin_a_transaction(producer: Producer) -> None:
     assert [producer.offset(0), producer.state(), producer.end(0, COMMIT)] == ["noted", "Ongoing 0", "1"]
     assert producer.state() == "CompleteCommit 1"  # Apache Kafka takes offsets until its markers are written
     assert producer.offset(0, version=4) == "InvalidProducerEpoch"
+
+
+def test_a_group_is_there_with_offsets_of_an_open_transaction(producer: Producer) -> None:
+    group, member = f"{producer.id}-g", {"generation_id": 4, "member_id": "nobody"}
+
+    def groups() -> list[str]:
+        response = producer.wire.ask(ListGroupsRequest(states_filter=[], types_filter=[]), 5)
+        return [one.group_state for one in response.groups if one.group_id == group]
+
+    def delete() -> str:
+        (answer,) = producer.wire.ask(DeleteGroupsRequest(groups_names=[group]), 2).results
+        return word(answer.error_code) or "deleted"
+
+    def committed() -> int:
+        topic = OffsetFetchRequest.OffsetFetchRequestTopic(name=producer.topic, partition_indexes=[0])
+        request = OffsetFetchRequest(group_id=group, topics=[topic], require_stable=True)
+        (answer,) = producer.wire.ask(request, 7).topics
+        found: int = answer.partitions[0].committed_offset
+        return found
+
+    assert [groups(), producer.offset(0, group=group, **member)] == [[], "IllegalGeneration"]
+    assert [producer.offset(0, group=group), groups()] == ["noted", ["Empty"]]
+    assert producer.offset(0, group=group, **member) == "UnknownMemberId"
+    assert [delete(), groups(), delete()] == ["deleted", [], "GroupIdNotFound"]
+    assert producer.end(0, COMMIT) == "1"
+    assert [groups(), committed()] == [[], -1]
+    assert [producer.offset(1, group=group), producer.end(1, ABORT)] == ["noted", "2"]
+    assert [groups(), delete()] == [["Empty"], "deleted"]
+    assert [producer.offset(2, group=group), producer.end(2, COMMIT), producer.state()] == [
+        *("noted", "3", "CompleteCommit 3")
+    ]
+    until(lambda: committed() == 5)
 
 
 def test_an_older_client_after_a_newer_one(producer: Producer) -> None:

@@ -27,7 +27,7 @@ from dafka.broker.interface.broker import BrokerInterface, Produced
 from dafka.broker.interface.transactions import Writes
 from dafka.broker.server.answers.naming import topic_names
 from dafka.hub.turns import Pace, let_go
-from dafka.protocol.batch import ATTRIBUTES, FIRST_OFFSET, LENGTH_END, MAGIC, TRANSACTIONAL_BIT, is_zstd
+from dafka.protocol.batch import ATTRIBUTES, LENGTH_END, MAGIC, TRANSACTIONAL_BIT, is_zstd
 from dafka.security.acls.terms import Operation, ResourceType
 
 ZSTD = 7  # the first version that allows zstd
@@ -84,10 +84,14 @@ def produce(
     answers: dict[tuple[str, int], Produced] = {}
     if batches:
         if request.transactional_id is None:
-            answers = broker.produce(batches, request.acks)
+            answers = broker.produce(batches, request.acks, from_0=True)
         else:
             answers = broker.produce(
-                batches, request.acks, transactional_id=request.transactional_id, writes=_writes(version)
+                batches,
+                request.acks,
+                transactional_id=request.transactional_id,
+                writes=_writes(version),
+                from_0=True,
             )
     outcomes = {
         topic: [
@@ -106,9 +110,6 @@ def _wrong(records: Sequence[bytes], version: int) -> Produced | None:
     count, as in Kafka."""
     if not records or records[0][MAGIC_AT : MAGIC_AT + 1] != bytes([MAGIC]):
         return None  # of which the broker tells more
-    if records[0][:8] != FIRST_OFFSET:
-        offset = int.from_bytes(records[0][:8], "big", signed=True)
-        return Produced(InvalidRecordError, detail=f"a new record batch has base offset 0, not {offset}")
     if version < ZSTD and is_zstd(records[0]):
         return Produced(UnsupportedCompressionTypeError)
     if len(records) == 1:

@@ -339,7 +339,7 @@ def test_the_beginning_of_the_log_is_told_with_what_the_log_refuses(client: Clie
     assert start(numbered(1, 5)) == (OutOfOrderSequenceNumberError.errno, 1)
     assert start(numbered(1, -1)) == (InvalidRecordError.errno, 1)
     assert start(numbered(0, 0)) == start(numbered(-1, 0)) == (InvalidProducerEpochError.errno, 1)
-    assert start(batch(b"a", base_offset=100)) == (InvalidRecordError.errno, -1)  # there 1
+    assert start(batch(b"a", base_offset=100)) == (InvalidRecordError.errno, 1)
     assert start(batch(b"a")[:-1]) == (InvalidRecordError.errno, -1)
     assert start(batch(b"a")[:-1] + b"?") == (CorruptRecordError.errno, -1)
 
