@@ -117,12 +117,15 @@ class TransactionInterface(ABC):
         partitions: Iterable[TopicPartition],
         *,
         verify_only: bool = False,
+        raising: bool = False,
     ) -> dict[TopicPartition, Error | None]:
         """Begin the transaction if none is open, and note partitions that it writes to.
 
         All of them or nothing; but very many are noted in several rounds, and if one of these cannot be
         written, the answers say which partitions were noted before it. ``verify_only`` notes nothing:
-        partitions that are not part of the transaction get TransactionAbortableError.
+        partitions that are not part of the transaction get TransactionAbortableError. ``raising``: whoever
+        asks knows transactions whose ends raise the epoch; at transaction.version 0 that is refused with
+        UnsupportedVersionError, as are the writes and the ends of these.
 
         Errors: InvalidProducerIdMappingError, ProducerFencedError, ConcurrentTransactionsError,
         InvalidTxnStateError, UnknownTopicOrPartitionError, OperationNotAttemptedError, KafkaStorageError.
@@ -175,12 +178,21 @@ class TransactionInterface(ABC):
 
     @abstractmethod
     def write_markers(
-        self, producer_id: int, epoch: int, commit: bool, partitions: Iterable[TopicPartition]
+        self,
+        producer_id: int,
+        epoch: int,
+        commit: bool,
+        partitions: Iterable[TopicPartition],
+        version: int = 0,
     ) -> dict[TopicPartition, Error | None]:
         """End what a producer has open in partitions, whatever the state of its transaction is.
 
+        ``version``: of transactions, as the feature transaction.version has it. From 2 on a marker's epoch is
+        above that of the records, unless it comes again.
+
         Errors: UnknownTopicOrPartitionError, InvalidProducerEpochError (an earlier epoch), KafkaStorageError,
-        PolicyViolationError (an unknown producer, and there are too many).
+        PolicyViolationError (an unknown producer, and there are too many); as in Kafka UnknownError for a
+        producer id, an epoch or a version of -1.
         """
 
     @abstractmethod

@@ -90,8 +90,9 @@ class RemoteTransactions(TransactionInterface):
         partitions: Iterable[TopicPartition],
         *,
         verify_only: bool = False,
+        raising: bool = False,
     ) -> dict[TopicPartition, Error | None]:
-        if verify_only:
+        if verify_only or raising:
             raise NotImplementedError("only brokers ask each other whether a partition was added")
         wanted = list(partitions)
         topics: dict[str, Any] = {}
@@ -186,7 +187,12 @@ class RemoteTransactions(TransactionInterface):
         return ProducerIdentity(None, response.producer_id, response.producer_epoch)
 
     def write_markers(
-        self, producer_id: int, epoch: int, commit: bool, partitions: Iterable[TopicPartition]
+        self,
+        producer_id: int,
+        epoch: int,
+        commit: bool,
+        partitions: Iterable[TopicPartition],
+        version: int = 0,
     ) -> dict[TopicPartition, Error | None]:
         marker_class = WriteTxnMarkersRequest.WritableTxnMarker
 
@@ -201,6 +207,7 @@ class RemoteTransactions(TransactionInterface):
                 transaction_result=commit,
                 topics=list(topics.values()),
                 coordinator_epoch=0,
+                transaction_version=version,
             )
             response = self._cluster.ask(node, WriteTxnMarkersRequest(markers=[marker]), highest=1)
             return {

@@ -17,6 +17,7 @@ from kafka.errors import (
     ProducerFencedError,
     StaleMemberEpochError,
     TransactionAbortableError,
+    UnsupportedVersionError,
 )
 
 from dafka.broker.groups.coordinator import Coordinator
@@ -25,6 +26,7 @@ from dafka.broker.interface.groups import NO_MEMBER, CommittedOffset, Error, Top
 from dafka.broker.interface.transactions import Writes
 from dafka.broker.limits import COMMIT_OFFSETS, TRANSACTION_GROUPS
 from dafka.broker.topics.table import Partition
+from dafka.broker.transactions.epoch_ends import RAISING_KEPT
 from dafka.broker.transactions.table import TransactionTable
 from dafka.broker.transactions.timeouts import Timeouts
 from dafka.broker.transactions.transaction import State, Transaction
@@ -48,13 +50,16 @@ class Contents:
         offsets: GroupOffsets,
         groups: Coordinator,
         timeouts: Timeouts,
+        version: Callable[[], int],
         clock: Callable[[], float],
     ) -> None:
+        """``version()`` is the level of the feature transaction.version."""
         self._hub = hub
         self._table = table
         self._offsets = offsets
         self._groups = groups
         self._timeouts = timeouts
+        self._version = version
         self._clock = clock
         self.lines: Lines[str] = Lines()  # of writes that add to the transaction of an id
 
@@ -71,19 +76,34 @@ class Contents:
         return TransactionAbortableError, known
 
     def add_partitions(
-        self, transactional_id: str, producer_id: int, epoch: int, named: Mapping[str, Partition]
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        named: Mapping[str, Partition],
+        raising: bool,
     ) -> tuple[Error | None, list[Partition]]:
         """Add partitions, by the names of their rows; an error, and those that are added all the same."""
-        return run_to_completion(self._hub, self._add_partitions, transactional_id, producer_id, epoch, named)
+        return run_to_completion(
+            self._hub, self._add_partitions, transactional_id, producer_id, epoch, named, raising
+        )
 
     def _add_partitions(
-        self, transactional_id: str, producer_id: int, epoch: int, named: Mapping[str, Partition]
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        named: Mapping[str, Partition],
+        raising: bool,
     ) -> tuple[Error | None, list[Partition]]:
         """Write the partitions that a transaction adds; an error, and those that are written all the same."""
         transaction = self._table.own(transactional_id, producer_id, epoch)
         added: list[Partition] = []
         if not isinstance(transaction, Transaction):
             return transaction, added
+        has_all = transaction.state is State.ONGOING and named.keys() <= transaction.partitions.keys()
+        if raising and not has_all and self._version() < RAISING_KEPT:
+            return UnsupportedVersionError, added
         for some in in_pieces(named, COMMIT_OFFSETS):  # the first ones begin the transaction, if none is open
             rows: Rows = {}
             for name in some:
@@ -98,14 +118,23 @@ class Contents:
 
     # -- groups and offsets -----------------------------------------------------------------------
 
-    def add_group(self, transactional_id: str, producer_id: int, epoch: int, group: str) -> Error | None:
+    def add_group(
+        self, transactional_id: str, producer_id: int, epoch: int, group: str, raising: bool = False
+    ) -> Error | None:
         """Add a group."""
-        return run_to_completion(self._hub, self._add_group, transactional_id, producer_id, epoch, group)
+        return run_to_completion(
+            self._hub, self._add_group, transactional_id, producer_id, epoch, group, raising
+        )
 
-    def _add_group(self, transactional_id: str, producer_id: int, epoch: int, group: str) -> Error | None:
+    def _add_group(
+        self, transactional_id: str, producer_id: int, epoch: int, group: str, raising: bool
+    ) -> Error | None:
         transaction = self._table.own(transactional_id, producer_id, epoch)
         if not isinstance(transaction, Transaction):
             return transaction
+        has_it = transaction.state is State.ONGOING and group in transaction.groups
+        if raising and not has_it and self._version() < RAISING_KEPT:
+            return UnsupportedVersionError
         if group not in transaction.groups and len(transaction.groups) >= TRANSACTION_GROUPS:
             return PolicyViolationError
         rows = {} if group in transaction.groups else transaction.group_row(group)
@@ -126,7 +155,7 @@ class Contents:
         if writes is not Writes.ADDING:
             return self._commit_offsets(who, group, offsets, member, writes)
         with self.lines.at_the_front(who[0]):
-            error = self.add_group(*who, group)
+            error = self.add_group(*who, group, raising=True)
             if error is not None:
                 fenced = error is ProducerFencedError
                 return dict.fromkeys(offsets, InvalidProducerEpochError if fenced else error)

@@ -111,11 +111,11 @@ class TransactionCoordinator(TransactionInterface):
         self._version = version
         self._clock = clock
         self._ending = Ending(writer, leaders, offsets, table.become, clock)
-        self._epochs = EpochEnds(ids, table, self._ending, clock)
-        self._identities = Identities(ids, table, self._ending, self._fence, clock)
+        self._epochs = EpochEnds(ids, table, self._ending, version, clock)
+        self._identities = Identities(ids, table, self._ending, self._fence, version, clock)
         self._markers = Markers(topics, producers, leaders)
         self._timeouts = Timeouts(hub, self._abort, clock)
-        self.contents = Contents(hub, table, offsets, groups, self._timeouts, clock)
+        self.contents = Contents(hub, table, offsets, groups, self._timeouts, version, clock)
         offsets.withdraw = self._withdraw
         for transaction in table.in_use():
             for partition in Pace().over(list(transaction.partitions.values())):
@@ -181,6 +181,7 @@ class TransactionCoordinator(TransactionInterface):
         partitions: Iterable[TopicPartition],
         *,
         verify_only: bool = False,
+        raising: bool = False,
     ) -> dict[TopicPartition, Error | None]:
         wanted = list(partitions)
         named: dict[str, Partition] = {}
@@ -199,7 +200,7 @@ class TransactionCoordinator(TransactionInterface):
         if verify_only:
             error, added = self.contents.verify(transactional_id, producer_id, epoch, named)
         else:
-            error, added = self.contents.add_partitions(transactional_id, producer_id, epoch, named)
+            error, added = self.contents.add_partitions(transactional_id, producer_id, epoch, named, raising)
         answers: dict[TopicPartition, Error | None] = dict.fromkeys(wanted, error)
         answers.update(((one.topic.name, one.number), None) for one in Pace().over(added))
         return answers
@@ -259,9 +260,14 @@ class TransactionCoordinator(TransactionInterface):
         return run_to_completion(self._hub, self._epochs.end, transactional_id, producer_id, epoch, commit)
 
     def write_markers(
-        self, producer_id: int, epoch: int, commit: bool, partitions: Iterable[TopicPartition]
+        self,
+        producer_id: int,
+        epoch: int,
+        commit: bool,
+        partitions: Iterable[TopicPartition],
+        version: int = 0,
     ) -> dict[TopicPartition, Error | None]:
-        return self._markers.write(producer_id, epoch, commit, partitions)
+        return self._markers.write(producer_id, epoch, commit, partitions, version)
 
     # -- describing --------------------------------------------------------------------------------
 

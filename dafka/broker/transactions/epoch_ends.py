@@ -19,6 +19,7 @@ from kafka.errors import (
     InvalidRequestError,
     InvalidTxnStateError,
     ProducerFencedError,
+    UnsupportedVersionError,
 )
 
 from dafka.broker.interface.groups import Error
@@ -32,16 +33,27 @@ from dafka.log import LogError
 RAISING = 2
 """The level of the feature transaction.version from which on ends raise epochs."""
 
+RAISING_KEPT = 1
+"""The level from which on transactions are taken whose ends raise epochs. Apache Kafka cannot store them
+below, so it refuses what belongs to them; there their ids are stuck then."""
+
 
 class EpochEnds:
     """Ends transactions and raises epochs. Hub side; methods wait as green threads for their commits."""
 
     def __init__(
-        self, ids: ProducerIds, table: TransactionTable, ending: Ending, clock: Callable[[], float]
+        self,
+        ids: ProducerIds,
+        table: TransactionTable,
+        ending: Ending,
+        version: Callable[[], int],
+        clock: Callable[[], float],
     ) -> None:
+        """``version()`` is the level of the feature transaction.version."""
         self._ids = ids
         self._table = table
         self._ending = ending
+        self._version = version
         self._clock = clock
 
     def end(self, transactional_id: str, producer_id: int, epoch: int, commit: bool) -> ProducerIdentity:
@@ -63,11 +75,16 @@ class EpochEnds:
             if transaction.state is not ended:
                 return ProducerIdentity(InvalidTxnStateError)
             return ProducerIdentity(None, transaction.producer_id, transaction.epoch)
-        if transaction.state is State.ONGOING:
+        error: Error | None
+        if commit and transaction.state is not State.ONGOING:
+            error = InvalidTxnStateError
+        elif self._version() < RAISING_KEPT:
+            error = UnsupportedVersionError
+        elif transaction.state is State.ONGOING:
             transaction.busy = True
             error = self._end(transaction, commit)
         else:
-            error = InvalidTxnStateError if commit else self._abort_nothing(transaction)
+            error = self._abort_nothing(transaction)
         if error is not None:
             return ProducerIdentity(error)
         return ProducerIdentity(None, transaction.producer_id, transaction.epoch)

@@ -71,7 +71,9 @@ class FirstWrites:
         with self._contents.lines.at_the_front(transactional_id):
             if self._has_all(transactional_id, producer_id, epoch, named):
                 return {}
-            error, added = self._contents.add_partitions(transactional_id, producer_id, epoch, named)
+            error, added = self._contents.add_partitions(
+                transactional_id, producer_id, epoch, named, raising=True
+            )
         if error is None or error in _LEFT:
             return {}
         return {partition: error for partition in named.values() if partition not in added}

@@ -9,6 +9,7 @@ from kafka.errors import ConcurrentTransactionsError, ProducerFencedError
 from dafka.broker.interface.groups import Error
 from dafka.broker.interface.transactions import NO_EPOCH, NO_PRODUCER_ID, ProducerIdentity
 from dafka.broker.transactions.ending import Ending, storage_error
+from dafka.broker.transactions.epoch_ends import RAISING
 from dafka.broker.transactions.producer_ids import ProducerIds
 from dafka.broker.transactions.table import TransactionTable
 from dafka.broker.transactions.transaction import LAST_EPOCH, Decision, State, Transaction
@@ -24,13 +25,18 @@ class Identities:
         table: TransactionTable,
         ending: Ending,
         fence: Callable[[Transaction], Error | None],
+        version: Callable[[], int],
         clock: Callable[[], float],
     ) -> None:
-        """``fence(transaction)`` aborts an open transaction, marked as busy, and raises its epoch."""
+        """``fence(transaction)`` aborts an open transaction, marked as busy, and raises its epoch.
+
+        ``version()`` is the level of the feature transaction.version.
+        """
         self._ids = ids
         self._table = table
         self._ending = ending
         self._fence = fence
+        self._version = version
         self._clock = clock
 
     def anonymous(self) -> ProducerIdentity:
@@ -56,10 +62,13 @@ class Identities:
             return self._refused(transaction)
         if transaction.state.is_open:
             transaction.busy = True
-            fence = Decision(transaction.epoch + 1, epoch)
+            raising = self._version() >= RAISING
+            fence = Decision(transaction.epoch + 1, epoch if raising else NO_EPOCH)
             error = self._ending.end(transaction, False, fence)
             if error is not None:
                 return ProducerIdentity(error)
+            if epoch != NO_EPOCH and not raising:  # as in Kafka: it is fenced by the end of its own
+                return ProducerIdentity(ProducerFencedError)
             if epoch != NO_EPOCH and transaction.epoch <= LAST_EPOCH:
                 return self._again(transaction, timeout)
         return self._bump(transaction, timeout, epoch)

@@ -19,10 +19,10 @@ def producer(client: Client) -> Producer:
     return Producer(client, raising=True)
 
 
-def mark(producer, commit, *partitions, epoch=None, producer_id=None):
+def mark(producer, commit, *partitions, epoch=None, producer_id=None, version=0):
     who = producer.producer_id if producer_id is None else producer_id
     at = producer.epoch if epoch is None else epoch
-    return producer.client.call("write_markers", who, at, commit, partitions or [HERE])
+    return producer.client.call("write_markers", who, at, commit, partitions or [HERE], version)
 
 
 def test_a_marker_ends_what_a_producer_has_open_in_a_partition(client, producer):
@@ -53,8 +53,26 @@ def test_a_marker_of_an_earlier_epoch_is_refused(client, producer):
     producer.send(b"a")
     producer.commit()
     assert mark(producer, False, epoch=0) == {HERE: errors.InvalidProducerEpochError}
-    assert mark(producer, False, epoch=-1, producer_id=9999) == {HERE: errors.InvalidProducerEpochError}
+    assert mark(producer, False, epoch=-2, producer_id=9999) == {HERE: errors.InvalidProducerEpochError}
     assert mark(producer, False, epoch=1) == {HERE: None}
+
+
+@pytest.mark.parametrize("nobodys", [{"epoch": -1}, {"producer_id": -1}, {"version": -1}])
+def test_a_marker_that_is_nobodys_is_an_unknown_error_where_it_would_be_written(client, producer, nobodys):
+    assert mark(producer, False, HERE, NOWHERE, **nobodys) == {
+        HERE: errors.UnknownError,
+        NOWHERE: errors.UnknownTopicOrPartitionError,
+    }
+    assert fetch(client).high_watermark == 0
+
+
+def test_a_marker_of_version_2_is_above_the_records_unless_it_comes_again(producer):
+    late = {HERE: errors.InvalidProducerEpochError}
+    producer.send(b"a")
+    assert mark(producer, False, version=2) == late
+    for _ in range(2):
+        assert mark(producer, False, epoch=1, version=2) == {HERE: None}
+    assert mark(producer, False, epoch=0, version=2) == late
 
 
 def test_a_marker_fences_the_epochs_before_its_own(client, producer):

@@ -11,6 +11,7 @@ from kafka.errors import (
     InvalidProducerEpochError,
     InvalidRequestError,
     ProducerFencedError,
+    UnknownError,
     UnknownTopicOrPartitionError,
     UnsupportedVersionError,
 )
@@ -31,7 +32,7 @@ from kafka.protocol.producer.transaction import (
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.groups.patterns import InvalidRegularExpressionError, matching
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error, TopicPartition
-from dafka.broker.interface.transactions import ListedTransaction, Writes
+from dafka.broker.interface.transactions import NO_EPOCH, NO_PRODUCER_ID, ListedTransaction, Writes
 from dafka.broker.server.answers.naming import as_asked, as_named, by_topic, in_two, not_there, version_of
 from dafka.broker.server.context import Context
 
@@ -86,17 +87,20 @@ def init_producer_id(broker: BrokerInterface, request: Any, context: Context) ->
 def add_partitions_to_txn(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """Up to version 3, those for clients, there is one transaction; behind them brokers ask about several."""
     if version_of(request) >= _BATCHED:
-        return AddPartitionsToTxnResponse(
-            throttle_time_ms=0,
-            error_code=0,
-            results_by_transaction=[
+        results = []
+        for one in request.transactions:
+            errors = _add(broker, one)
+            if UnsupportedVersionError in errors.values():  # that of the whole answer, as in Kafka
+                return AddPartitionsToTxnResponse(
+                    throttle_time_ms=0, error_code=UnsupportedVersionError.errno, results_by_transaction=[]
+                )
+            results.append(
                 AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
                     transactional_id=one.transactional_id,
-                    topic_results=_added(_add(broker, one), request, one.topics, one.verify_only),
+                    topic_results=_added(errors, request, one.topics, one.verify_only),
                 )
-                for one in request.transactions
-            ],
-        )
+            )
+        return AddPartitionsToTxnResponse(throttle_time_ms=0, error_code=0, results_by_transaction=results)
     wanted = [(topic.name, number) for topic in request.v3_and_below_topics for number in topic.partitions]
     errors = broker.add_partitions_to_transaction(
         request.v3_and_below_transactional_id,
@@ -112,7 +116,12 @@ def add_partitions_to_txn(broker: BrokerInterface, request: Any, context: Contex
 def _add(broker: BrokerInterface, one: Any) -> dict[TopicPartition, Error | None]:
     wanted = [(topic.name, number) for topic in one.topics for number in topic.partitions]
     return broker.add_partitions_to_transaction(
-        one.transactional_id, one.producer_id, one.producer_epoch, wanted, verify_only=one.verify_only
+        one.transactional_id,
+        one.producer_id,
+        one.producer_epoch,
+        wanted,
+        verify_only=one.verify_only,
+        raising=True,
     )
 
 
@@ -165,13 +174,32 @@ def end_txn(broker: BrokerInterface, request: Any, context: Context) -> Any:
 
 
 def write_txn_markers(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """There is one coordinator of all transactions, so its epoch is not looked at."""
-    results = []
+    """There is one coordinator of all transactions, so its epoch is not looked at.
+
+    As in Kafka there is one answer for each producer, none of a marker for no partition; and where one of
+    them is nobody's, the answer to all is that something is wrong.
+    """
+    found: dict[int, dict[TopicPartition, Error | None]] = {}
     for marker in request.markers:
         wanted = [(topic.name, number) for topic in marker.topics for number in topic.partition_indexes]
+        who = marker.producer_id, marker.producer_epoch
         errors = broker.write_markers(
-            marker.producer_id, marker.producer_epoch, marker.transaction_result, wanted
+            *who, marker.transaction_result, wanted, marker.transaction_version or 0
         )
+        if (NO_PRODUCER_ID in who or NO_EPOCH in who) and UnknownError in errors.values():
+            found = {
+                one.producer_id: {
+                    (topic.name, number): UnknownError
+                    for topic in one.topics
+                    for number in topic.partition_indexes
+                }
+                for one in request.markers
+            }
+            break
+        if errors:
+            found.setdefault(marker.producer_id, {}).update(errors)
+    results = []
+    for producer_id, errors in found.items():
         topics = [
             _Marked.WritableTxnMarkerTopicResult(
                 name=name,
@@ -184,7 +212,7 @@ def write_txn_markers(broker: BrokerInterface, request: Any, context: Context) -
             )
             for name, partitions in by_topic(errors).items()
         ]
-        results.append(_Marked(producer_id=marker.producer_id, topics=topics))
+        results.append(_Marked(producer_id=producer_id, topics=topics))
     return WriteTxnMarkersResponse(markers=results)
 
 
