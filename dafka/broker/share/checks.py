@@ -31,9 +31,7 @@ def check_heartbeat(beat: ShareHeartbeat) -> None:
 
 
 def check_member(request: ShareRequest) -> None:
-    """Raise InvalidRequestError if a request does not name its group and member."""
-    if not request.group:
-        raise InvalidRequestError("GroupId can't be empty.")
+    """Raise InvalidRequestError if a request does not name its member."""
     _check_member_id(request.member_id)
 
 

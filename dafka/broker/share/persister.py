@@ -98,6 +98,8 @@ class Persister:
                 return SharedState(None, start=NO_START)
             epoch = self._epochs.of(partition).latest
             finished = sum(last - first + 1 for first, last, state, _ in stored.runs if state.is_final)
+            if stored.told < 0:
+                finished = -1
             return SharedState(None, "", stored.state_epoch, epoch, stored.told, (), finished)
 
         return self._each(group, places, sum_up)

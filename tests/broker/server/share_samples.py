@@ -71,6 +71,7 @@ def state_samples(topic_id: UUID, group: str = SHARED, number: int = 0) -> list[
             state_epoch=1,
             leader_epoch=-1,
             start_offset=0,
+            delivery_complete_count=0,
             state_batches=[],
         ),
         asked(ReadShareGroupStateRequest, ReadShareGroupStateRequest.ReadStateData, leader_epoch=-1),

@@ -48,6 +48,7 @@ _Deleted = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
 
 RENEWING = 2  # the version of ShareFetch that knows renewals
 
+NO_GROUP = "Invalid group id in the request."
 UNKNOWN_PARTITION = "This server does not host this topic-partition."
 NOTHING_DELETED = "There is no offset information to delete."
 
@@ -145,8 +146,12 @@ def _group(name: str, one: ShareGroupDescription, names: Mapping[UUID, str], ope
 
 def share_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """Waits for records."""
+    words = ""
     if version_of(request) >= RENEWING and request.is_renew_ack and _wants_records(request):
         words = "A request that renews locks asks for no records: its limits are 0."
+    if request.group_id is None:
+        words = NO_GROUP
+    if words:
         return ShareFetchResponse(
             throttle_time_ms=0,
             error_code=InvalidRequestError.errno,
@@ -220,6 +225,15 @@ def fetched_partition(number: int, one: SharedRecords) -> Any:
 
 
 def share_acknowledge(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    if request.group_id is None:
+        return ShareAcknowledgeResponse(
+            throttle_time_ms=0,
+            error_code=InvalidRequestError.errno,
+            error_message=NO_GROUP,
+            acquisition_lock_timeout_ms=0,
+            responses=[],
+            node_endpoints=[],
+        )
     answer = broker.share_acknowledge(asked_of(request))
     pace = Pace()
     return ShareAcknowledgeResponse(
@@ -272,7 +286,7 @@ def asked_of(request: Any) -> ShareRequest:
             else:
                 bare.append((topic.topic_id, one.partition_index))
     return ShareRequest(
-        request.group_id or "",
+        request.group_id,
         request.member_id or "",
         request.share_session_epoch,
         acknowledged,
