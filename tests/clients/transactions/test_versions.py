@@ -252,7 +252,8 @@ def test_the_last_timestamp_of_a_producer_is_its_records_or_that_of_the_end(prod
 
 def test_offsets_begin_a_transaction(producer: Producer) -> None:
     assert [producer.offset(7), producer.state()] == ["InvalidProducerEpoch", "Empty 0"]
-    assert producer.offset(0, generation_id=4, member_id="nobody") == "IllegalGeneration"
+    nobody = {"generation_id": 4, "member_id": "nobody"}
+    assert producer.offset(0, group=f"{producer.id}-g", **nobody) == "IllegalGeneration"
     assert [producer.offset(0), producer.state(), producer.end(0, COMMIT)] == ["noted", "Ongoing 0", "1"]
     assert producer.state() == "CompleteCommit 1"  # Apache Kafka takes offsets until its markers are written
     assert producer.offset(0, version=4) == "InvalidProducerEpoch"
