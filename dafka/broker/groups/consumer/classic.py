@@ -124,7 +124,7 @@ def sync(
     mine = member.classic.protocols[0][0]
     if protocol_type not in (None, ConsumerProtocolType) or protocol not in (None, mine):
         return Synced(InconsistentGroupProtocolError)
-    if group.epoch > member.epoch and not member.revoking:
+    if group.assignment_epoch > member.epoch and not member.revoking:
         member.answer_by = min(member.answer_by, now + member.rebalance_timeout)
         return Synced(RebalanceInProgressError)
     member.answer_by = inf
