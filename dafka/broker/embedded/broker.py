@@ -256,6 +256,7 @@ class EmbeddedBroker(EmbeddedCalls):
                 groups, self._topics, self._epochs, states, self._deliveries, check_shares_on
             )
             self._groups.on_delete(self._share_calls.forget_group)
+            features.switched_off["share.version"] = self._share_calls.switched_off
             self._topic_calls = TopicCalls(
                 hub,
                 self._whole_metadata,

@@ -7,7 +7,7 @@ any level of a feature goes up and down, but for ``metadata.version`` and ``kraf
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from gevent.lock import BoundedSemaphore
@@ -71,6 +71,8 @@ class FeatureTable(FeatureInterface):
             for name, one in SUPPORTED.items()
         }
         self._changing = BoundedSemaphore(1)
+        self.switched_off: dict[str, Callable[[], object]] = {}
+        """By the name of a feature what is called when its level becomes 0; it may wait as a green thread."""
 
     def level(self, name: str) -> int:
         """The level of a feature; 0: it is off, or unknown."""
@@ -110,7 +112,10 @@ class FeatureTable(FeatureInterface):
             except LogError as error:
                 log.error("the levels of features were not written: %s", error)
                 return Outcome(KafkaStorageError, str(error))
-            self._epoch, self._levels = epoch, levels
+            self._epoch, before, self._levels = epoch, self._levels, levels
+            for name, switched_off in self.switched_off.items():
+                if before[name] and not levels[name]:
+                    switched_off()
             return Outcome(None)
 
     def _refusal(self, name: str, level: int, type_: int) -> str:

@@ -194,6 +194,11 @@ class ShareCalls(ShareInterface):
         for key in self._sessions.of_connection(connection):
             self._end(key)
 
+    def switched_off(self) -> None:
+        """All sessions end, and what was acquired is forgotten; waits as a green thread."""
+        self._sessions.close_all()
+        self._deliveries.drop_all()
+
     # -- records ---------------------------------------------------------------------------------------
 
     def share_fetch(

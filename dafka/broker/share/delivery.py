@@ -346,6 +346,12 @@ class Deliveries:
             delivery.saved.idle()
         self.drop(delivery)
 
+    def drop_all(self) -> None:
+        """Keep nothing in memory; waits as a green thread."""
+        for group in list(self._known):
+            for delivery in Pace().over(self.of_group(group), every=1):
+                self.drop_and_wait(delivery)
+
     def forget(self, topic: Topic) -> None:
         """A topic was deleted; waits as a green thread."""
         for group in list(self._known):

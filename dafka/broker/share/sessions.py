@@ -164,6 +164,13 @@ class ShareSessions:
             self._unbind(key, session)
         return session
 
+    def close_all(self) -> None:
+        """End all sessions, and what waits for records in them; waits as a green thread."""
+        for key in Pace().over(list(self._sessions)):
+            session = self.close(key)
+            for fetch in () if session is None else list(session.fetches):
+                fetch.abandon()
+
     def is_connected(self, key: SessionKey) -> bool:
         """Whether there is a session that ends with a connection, and not with its member."""
         session = self._sessions.get(key)

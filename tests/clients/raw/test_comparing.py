@@ -83,9 +83,16 @@ def test_apache_kafka_answers_alike() -> None:
 
 
 @pytest.mark.parametrize(("error", "known"), [(-1, True), (3, False)])
-def test_a_failure_of_apache_kafka_at_a_partition_below_0_is_known(error: int, known: bool) -> None:
-    step = SimpleNamespace(name="AlterShareGroupOffsets")
-    assert is_known(Difference(1, 2, step, {"error_code": error}, {"error_code": 0})) is known
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("AlterShareGroupOffsets", "error_code"), ("DescribeShareGroupOffsets", "groups[g].error_code")],
+)
+def test_a_failure_of_apache_kafka_at_a_partition_below_0_is_known(
+    name: str, path: str, error: int, known: bool
+) -> None:
+    step = SimpleNamespace(name=name)
+    assert is_known(Difference(1, 2, step, {path: error}, {path: 0})) is known
+    assert not is_known(Difference(1, 2, SimpleNamespace(name="Fetch"), {path: -1}, {path: 0}))
 
 
 def test_one_difference_of_each_kind_is_printed_and_all_are_counted(
