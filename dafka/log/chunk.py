@@ -28,7 +28,8 @@ from typing import Any, NamedTuple
 
 from crc32c import crc32c
 
-from dafka.protocol.batch import read_header
+from dafka.protocol.batch import CRC_END, CRC_START, read_header
+from dafka.protocol.checksums import crc32c_behind
 
 RAW, BATCH = 1, 2
 KIND_NAMES = {RAW: "raw", BATCH: "batch"}
@@ -151,8 +152,14 @@ def encode_chunk(key: bytes, kind: int, contents: Sequence[bytes], stamps: Stamp
     return bytes(encode_pieces(key, kind, contents, stamps))
 
 
-def encode_pieces(key: bytes, kind: int, contents: Sequence[bytes], stamps: Stamps) -> bytes | Pieces:
-    """The same, without a copy of contents that are large."""
+def encode_pieces(
+    key: bytes, kind: int, contents: Sequence[bytes], stamps: Stamps, checked: bool = False
+) -> bytes | Pieces:
+    """The same, without a copy of contents that are large.
+
+    ``checked``: record batches have been compared with their checksums. The value's is made of theirs then,
+    so that a bit that has changed in memory since shows when the value is read.
+    """
     counts, times = array("I"), array("q")
     for count, time in stamps:
         counts.append(count)
@@ -167,8 +174,12 @@ def encode_pieces(key: bytes, kind: int, contents: Sequence[bytes], stamps: Stam
     checksum = crc32c(key)
     if size < _SUMMED_OCTETS * len(parts):
         parts = [b"".join(parts)]
-    for part in parts:
-        checksum = crc32c(part, checksum)
+    for place, part in enumerate(parts):
+        if place and checked and kind == BATCH:
+            known = int.from_bytes(part[CRC_START:CRC_END], "big")
+            checksum = crc32c_behind(part, known, CRC_END, checksum)
+        else:
+            checksum = crc32c(part, checksum)
     parts.append(_CRC.pack(checksum))
     return Pieces(parts) if size >= _WRITTEN_OCTETS * len(parts) else b"".join(parts)
 

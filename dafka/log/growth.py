@@ -31,9 +31,14 @@ class NewChunk(NamedTuple):
     stamps: Stamps
 
     def loaded(self) -> StoredChunk:
-        """The chunk as a reader wants it."""
-        key = self.key
-        return StoredChunk(key.kind, key.first, tuple(self.contents), tuple(self.stamps), key.size)
+        """The chunk as a reader wants it: with copies of messages that are views of something larger."""
+        key, contents = self.key, tuple(map(bytes, self.contents))
+        return StoredChunk(key.kind, key.first, contents, tuple(self.stamps), key.size)
+
+    @property
+    def has_views(self) -> bool:
+        """Whether messages are views of memory that others want back."""
+        return any(type(content) is not bytes for content in self.contents)
 
 
 Load = Callable[[LogPartition, int], StoredChunk]

@@ -299,10 +299,11 @@ class Log:
             index.extend(chunk.key for chunk in growth.added)
         for row in round_.replaced:
             self._reader.forget(row)
-        added = {chunk.key.pack(): chunk.loaded() for growth in round_.growths for chunk in growth.added}
+        added = {chunk.key.pack(): chunk for growth in round_.growths for chunk in growth.added}
+        in_files = self._reader.note_files(added)
         for row, chunk in added.items():
-            self._reader.remember(row, chunk)
-        self._reader.note_files(added)
+            if not (row in in_files and chunk.has_views):  # such a value is read from its file
+                self._reader.remember(row, chunk.loaded())
         for partition in round_.changes.drops:
             self._partitions.drop(partition)
         for row in round_.changes.apply(self._garbage, self._blocks.load):

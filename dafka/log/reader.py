@@ -11,6 +11,7 @@ from typing import Any
 
 from dafka.log.chunk import BATCH, BEHIND_CONTENTS, RAW, Chunk, ChunkKey, decode_chunk, read_value
 from dafka.log.errors import DamagedError, LogError
+from dafka.log.growth import NewChunk
 from dafka.log.limits import FILE_BYTES
 from dafka.log.partition import LogPartition
 from dafka.log.storage import Storage
@@ -275,13 +276,14 @@ class Reader:
         self._layouts.put(key, layout)
         return layout
 
-    def note_files(self, chunks: Mapping[bytes, Chunk]) -> None:
-        """The values of a round that was committed, of which some were put into files."""
+    def note_files(self, chunks: Mapping[bytes, NewChunk]) -> set[bytes]:
+        """The values of a round that was committed; the keys of those that were put into files."""
         for key, file in self._storage.written:
             chunk = chunks.get(key)
-            if chunk is not None and chunk.kind == BATCH and len(chunk.contents) <= _FEW_BATCHES:
+            if chunk is not None and chunk.key.kind == BATCH and len(chunk.contents) <= _FEW_BATCHES:
                 layout = layout_of_written(file, chunk.contents, BEHIND_CONTENTS, self._layouts.clock())
                 self._layouts.put(key, layout)
+        return {key for key, _ in self._storage.written}
 
     def remember(self, key: bytes, chunk: Chunk) -> None:
         """Keep a chunk that was just written in memory."""

@@ -90,4 +90,4 @@ class WriteRound:
                 yield row, crc32c(row).to_bytes(4, "little")
             for key, contents, stamps in growth.added:
                 row = key.pack()
-                yield row, encode_pieces(row, key.kind, contents, stamps)
+                yield row, encode_pieces(row, key.kind, contents, stamps, checked=True)

@@ -25,6 +25,7 @@ RECORDS_LIMIT = 1 << 20  # in one batch: bounds the memory that a small, hostile
 HEADERS_LIMIT = 1 << 20  # ... and of all its records' headers together
 RECORD_OCTETS = 7  # the smallest record: seven varints of one octet
 _NUMBERING = struct.Struct(">qii")
+_COPIED = 128 * 1024  # octets of a batch below which a copy is made to number it
 _PRODUCER = struct.Struct(">qhi")
 _PRODUCER_START = 43  # producer id, epoch and base sequence stand in front of the count
 SEQUENCES = 1 << 31  # sequences of an idempotent producer count from 0 up to this, and then from 0 again
@@ -145,6 +146,15 @@ def with_offset(batch: bytes, base_offset: int, leader_epoch: int = 0) -> bytes:
     length = int.from_bytes(batch[8:12], "big")
     # A view: of a slice the octets, which may be a million, would be copied twice.
     return _NUMBERING.pack(base_offset, length, leader_epoch) + memoryview(batch)[16:]
+
+
+def number_batch(batch: bytes | memoryview, base_offset: int, leader_epoch: int = 0) -> bytes:
+    """:func:`with_offset` for a batch that nobody needs as it was: a large view of memory that can be written
+    gets its numbers there, and is returned itself."""
+    if isinstance(batch, memoryview) and not batch.readonly and len(batch) >= _COPIED:
+        _NUMBERING.pack_into(batch, 0, base_offset, int.from_bytes(batch[8:12], "big"), leader_epoch)
+        return batch  # type: ignore[return-value]  # used like bytes
+    return with_offset(batch, base_offset, leader_epoch)  # type: ignore[arg-type]
 
 
 def with_producer(

@@ -21,6 +21,7 @@ from dafka.log.chunk import (
     join_stamps,
     value_size,
 )
+from dafka.protocol.batch_writer import encode_batch
 
 U64 = st.integers(0, 2**63 - 2)
 CONTENTS = st.lists(st.binary(max_size=50), min_size=1, max_size=30)
@@ -71,6 +72,25 @@ def test_contents_of_any_size_have_one_format(size: int) -> None:
     value = encode_chunk(key, RAW, contents, stamps)
     assert list(decode_chunk(key, value).contents) == contents
     assert value[-4:] == crc32c(key + value[:-4]).to_bytes(4, "little")
+
+
+@pytest.mark.parametrize("octets", [10, 10_000, 100_000, 1_000_000])
+@pytest.mark.parametrize("count", [1, 3])
+def test_checked_batches_give_a_value_the_checksum_of_its_octets(octets: int, count: int) -> None:
+    batches = [encode_batch([(5, None, bytes([number]) * octets, ())] * 3) for number in range(count)]
+    key = key_of(3, batches, [], BATCH).pack()
+    values = [bytes(encode_pieces(key, BATCH, batches, [], checked)) for checked in (False, True)]
+    assert values[0] == values[1]
+    assert list(decode_chunk(key, values[1]).contents) == batches
+
+
+def test_a_bit_that_changes_after_a_batch_was_checked_is_found_in_the_value() -> None:
+    batch = bytearray(encode_batch([(5, None, bytes(100_000), ())] * 3))
+    batch[-5] ^= 1
+    key = key_of(3, [bytes(batch)], [], BATCH).pack()
+    value = bytes(encode_pieces(key, BATCH, [bytes(batch)], [], True))
+    with pytest.raises(ValueError, match="checksum"):
+        decode_chunk(key, value)
 
 
 @given(CONTENTS, st.data())

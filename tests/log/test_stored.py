@@ -185,3 +185,29 @@ def test_layouts_count_for_a_time_and_are_bounded_by_their_batches(monkeypatch):
     assert layouts.get(b"none 29") is not None
     now[0] += limits.CHECKED_SECONDS + 0.1
     assert layouts.get(b"none 29") is None
+
+
+def test_views_in_a_file_are_given_back_and_read_from_there(folder):
+    contents = batches(8)
+    memory = [bytearray(content) for content in contents]
+    with Log(folder) as log:
+        partition = log.partition(b"t", ADDRESS)
+        log.write([(partition, list(map(memoryview, memory)))])
+        for one in memory:
+            one.clear()  # which nobody may do while there is a view
+        assert read(log, partition, 0) == (b"".join(contents), 37, 1)
+        assert [content for *_, content in log.read_offsets(partition, 0, max_bytes=EVERYTHING)] == contents
+
+
+def test_views_of_which_no_file_is_made_are_copied_into_memory(folder, monkeypatch):
+    contents = batches(8)
+    memory = [bytearray(content) for content in contents]
+    with Log(folder, durability="power") as log:
+        partition = log.partition(b"t", ADDRESS)
+        log.write([(partition, list(map(memoryview, memory)))])
+        for one in memory:
+            one.clear()
+        monkeypatch.setattr("dafka.log.storage.Storage.get", None)
+        found = [content for *_, content in log.read_offsets(partition, 0, max_bytes=EVERYTHING)]
+        assert found == contents
+        assert set(map(type, found)) == {bytes}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import tracemalloc
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from dafka.protocol.batch import (
     BatchError,
     check_batch,
     is_batch,
+    number_batch,
     read_header,
     split_batches,
     with_offset,
@@ -138,6 +140,25 @@ def test_a_batch_is_numbered_without_touching_its_checksum(
     assert header.next_offset == offset + len(records)
     assert with_offset(numbered, 0) == batch
     assert DefaultRecordBatch(numbered).validate_crc()
+
+
+def test_a_large_batch_in_memory_that_can_be_written_is_numbered_there() -> None:
+    batch = encode_batch([(1, None, bytes(200_000), ())], compression=None)
+    memory = bytearray(b"before" + batch + b"behind")
+    view = memoryview(memory)[6:-6]
+    assert number_batch(view, 2**40, 7) is view
+    assert memory == b"before" + with_offset(batch, 2**40, 7) + b"behind"
+
+
+@pytest.mark.parametrize("size", [100, 200_000])
+def test_other_batches_are_copied_to_be_numbered(size: int) -> None:
+    batch = encode_batch([(1, None, bytes(size), ())])
+    others: list[Any] = [batch, memoryview(batch)]
+    if size == 100:
+        others.append(memoryview(bytearray(batch)))
+    for other in others:
+        assert number_batch(other, 5, 6) == with_offset(batch, 5, 6)
+        assert other == batch
 
 
 def test_a_record_set_is_split_into_its_batches() -> None:

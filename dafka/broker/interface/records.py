@@ -153,7 +153,8 @@ class RecordInterface(ABC):
         """Append record batches (magic 2) and return after the commit.
 
         ``acks`` 0 returns when the batches are numbered; 1 and -1 mean the same here. The batches of one
-        partition are appended together or not at all.
+        partition are appended together or not at all. A large one may be a view of memory that can be written
+        and is given away until it is stored: it gets its offsets there, instead of a copy.
 
         ``in_flight``: the most requests under way at once that a broker in another process may be sent.
         ``trusted``: the batches were encoded in this process, so a broker in it does not examine their

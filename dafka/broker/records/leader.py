@@ -35,7 +35,7 @@ from dafka.broker.topics.table import Partition
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Numbered, Writer
 from dafka.log.repeating import bounded_logger
-from dafka.protocol.batch import BatchHeader, with_offset
+from dafka.protocol.batch import BatchHeader, number_batch, with_offset
 from dafka.protocol.batch_control import encode_marker
 from dafka.protocol.errors import DafkaError
 
@@ -109,7 +109,7 @@ class Leaders:
                         timestamp = last  # as in Kafka, whoever gives the times
                 base_offsets.append(offset if known is None else known)
                 if known is None:
-                    numbered.append(with_offset(content, offset, epoch))
+                    numbered.append(number_batch(content, offset, epoch))
                     offset += span
             return offset
 

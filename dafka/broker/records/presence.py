@@ -55,6 +55,7 @@ class Presence:
             self._records += records
             self._octets += sum(map(len, contents))
         else:
+            contents = [*map(bytes, contents)]  # some may be views of a client's request
             self._node.publish_committed(partition, first, contents, records)
 
     @property

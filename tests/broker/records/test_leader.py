@@ -59,6 +59,14 @@ def test_batches_get_the_offsets_behind_the_end_of_the_partition(client, partiti
     assert [read_header(content).base_offset for content in client.fetch("t").batches] == [0, 2, 3]
 
 
+def test_a_large_batch_gets_its_offset_where_it_is(client, partition):
+    client.produce("t", b"a", b"b")
+    memory = bytearray(batch(bytes(200_000)))
+    assert answer(client, append(client, partition, memoryview(memory))).base_offsets == (2,)
+    assert client.fetch("t", 2).batches == [memory]
+    assert read_header(memory).base_offset == 2
+
+
 def test_a_request_is_answered_and_its_records_are_read_after_the_commit_and_not_before(
     client, partition, monkeypatch
 ):

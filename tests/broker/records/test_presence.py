@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from broker.clients import Client
+from broker.clients import Client, batch
 from timing import until
 
 from dafka import Broker, Consumer, Producer, Tower
@@ -47,6 +47,18 @@ def test_records_committed_before_are_there_for_nodes_that_join(broker: Broker):
     with Consumer(["t"], offset_reset="earliest", tower=broker.tower) as consumer:
         client.produce("t", b"two")
         assert [next(consumer).value for _ in range(2)] == [b"one", b"two"]
+
+
+def test_nodes_get_a_copy_of_what_is_in_a_client_s_request(broker: Broker):
+    client = Client(broker)
+    client.create("t")
+    values = [bytes([number]) * 200_000 for number in range(5)]
+    with Consumer(["t"], offset_reset="earliest", tower=broker.tower) as consumer:
+        for value in values:
+            request = bytearray(batch(value))
+            client.call("produce", {("t", 0): [memoryview(request)]})
+            request.clear()  # which nobody may do while there is a view
+        assert [next(consumer).value for _ in values] == values
 
 
 def test_records_of_native_producers_come_in_from_then_on(broker: Broker):

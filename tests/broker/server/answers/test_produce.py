@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface.broker import TopicSpec
 from dafka.hub import limits
-from dafka.protocol.batch import with_producer
+from dafka.protocol.batch import with_offset, with_producer
 from dafka.protocol.batch_writer import encode_batch
 
 NEWEST_BY_NAME = 12
@@ -48,6 +49,18 @@ def test_records_get_their_offsets(client: Client, wire: WireClient, version: in
     assert (first.error_code, first.base_offset) == (0, 0)
     assert (second.error_code, second.base_offset) == (0, 2)
     assert client.values("topic") == [b"a", b"b", b"c"]
+
+
+def test_large_batches_under_way_at_once_are_stored_as_they_came(client: Client, wire: WireClient):
+    client.create("topic")
+    sent = [batch(*[bytes([number]) * 100_000] * (number + 2)) for number in range(8)]
+    requests = [produce("topic", content) for content in sent]
+    numbers = [wire.send(request, 7) for request in requests]
+    answers = [wire.receive(*one) for one in zip(requests, repeat(7), numbers, strict=False)]
+    offsets = [partition(one).base_offset for one in answers]
+    assert offsets == [0, 2, 5, 9, 14, 20, 27, 35]
+    stored = client.fetch("topic", max_bytes=10_000_000).batches
+    assert stored == [with_offset(*one) for one in zip(sent, offsets, strict=True)]
 
 
 def test_topics_have_ids_from_version_13_on(client: Client, wire: WireClient):
