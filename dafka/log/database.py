@@ -6,6 +6,7 @@ import sqlite3
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -29,6 +30,34 @@ _UPSERT = _INSERT + (
     "access_time = excluded.access_time, access_count = 0, tag = NULL, size = excluded.size, "
     "mode = excluded.mode, filename = excluded.filename, value = excluded.value"
 )
+
+
+class _Held:
+    """The connection of a thread, which ends with it."""
+
+    __slots__ = ("__weakref__", "connection")
+
+    def __init__(self, connection: object) -> None:
+        self.connection = connection
+
+
+def _own_of_each_thread(local: Any, held: list[weakref.ref[_Held]]) -> Any:
+    """A ``threading.local`` whose connections, in the attribute ``con``, are in ``held`` as well."""
+
+    class OfThread(local):  # type: ignore[misc]
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            if name == "con":
+                own = _Held(value)
+                super().__setattr__("held", own)
+                held.append(weakref.ref(own, held.remove))
+
+        def __delattr__(self, name: str) -> None:
+            super().__delattr__(name)
+            if name == "con":
+                super().__delattr__("held")
+
+    return OfThread()
 
 
 class Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
@@ -65,7 +94,13 @@ class Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
     def _local(self, _: object) -> None:
         monkey = sys.modules.get("gevent.monkey")
         local = threading.local if monkey is None else monkey.get_original("threading", "local")
-        self._of_thread = local()
+        self._held: list[weakref.ref[_Held]] = []
+        self._of_thread = _own_of_each_thread(local, self._held)
+
+    def connections(self) -> list[object]:
+        """Those of all threads that run."""
+        held = [one() for one in list(self._held)]
+        return [one.connection for one in held if one is not None]
 
     def keys(self, tag: bytes, begin: bytes = b"", end: bytes = b"") -> Iterator[list[object]]:
         """Keys in order, PAUSE_KEYS at a time, from the index ``Cache_key_raw``, which holds nothing else.

@@ -431,6 +431,10 @@ class Log:
                 "open logs after the fork",
             )
 
+    def connections(self) -> list[object]:
+        """Those of each thread to the database."""
+        return self._storage.connections()
+
     def leave_to_parent(self) -> Storage:
         """Close the log in a forked child: it is the parent's. Returns what must not be destroyed."""
         self._closed = LogForkedError

@@ -350,6 +350,10 @@ class Storage:
                 self._files.unlink(file.name)
         self._doubtful = []
 
+    def connections(self) -> list[object]:
+        """Those of each thread to the database."""
+        return self._cache.connections()  # type: ignore[no-any-return]
+
     def close(self) -> None:
         """Close the calling thread's connection; the next call here opens another one."""
         try:

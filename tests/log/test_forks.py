@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sqlite3
+import threading
 from pathlib import Path
 
 from log.messages import ADDRESS
@@ -63,6 +66,9 @@ def test_every_open_log_is_left_to_the_parent_and_closed_ones_are_not(tmp_path: 
     class Opened:
         left = 0
 
+        def connections(self) -> list[object]:
+            return []
+
         def leave_to_parent(self) -> object:
             self.left += 1
             return object()
@@ -79,3 +85,29 @@ def test_every_open_log_is_left_to_the_parent_and_closed_ones_are_not(tmp_path: 
     assert in_a_forked_child(left) == "(1, 0, 0)"
     assert (kept.left, len(forks._of_parent)) == (0, before)
     forks.closed(kept)
+
+
+def test_connections_of_all_threads_stay_open_in_a_forked_child(folder: Path) -> None:
+    """Nothing in the child closes what belongs to the parent, whichever of its threads has opened it."""
+
+    def of_databases() -> int:
+        gc.collect()
+        return sum(isinstance(one, sqlite3.Connection) for one in gc.get_objects())
+
+    written, ends = threading.Event(), threading.Event()
+    before = of_databases()
+    with Log(folder) as log:
+
+        def write() -> None:
+            log.write([(log.partition(b"hello", ADDRESS), [b"1"])])
+            written.set()
+            ends.wait(60)
+
+        other = threading.Thread(target=write)
+        other.start()
+        assert written.wait(60)
+        assert of_databases() == before + 2
+        assert in_a_forked_child(of_databases) == str(before + 2)
+        ends.set()
+        other.join()
+        assert of_databases() == before + 1  # that of a thread ends with it
