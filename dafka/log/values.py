@@ -24,10 +24,12 @@ its own (some 5 ms), and all values are rows.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import sqlite3
 import stat
+import struct
 from collections import deque
 from collections.abc import Generator, Iterable
 from contextlib import closing, suppress
@@ -52,6 +54,9 @@ _CREATE = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_CREAT | os.O_EXCL
 _PRIVATE = 0o600
 _NUMBERS = (1 << 128) - 1
 _MADE = 1 << 64  # more files than a log that is open ever makes
+_FLAGS = struct.Struct("=i4x")
+_GET_FLAGS, _SET_FLAGS = 0x80086601, 0x40086602  # FS_IOC_GETFLAGS and FS_IOC_SETFLAGS of Linux
+_UNRELATED = 0x20000  # FS_TOPDIR_FL
 _AT_ONCE = 512  # pieces for one writev; systems allow 1024
 
 
@@ -218,10 +223,15 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         """Make the folder of the files, after bringing what the database has to the disk (some 10 ms).
 
         The folder of a log that a power cut leaves with files and without a database is refused as damaged.
+        The name that it is made under is one of chance, by which ext4 chooses its place (_spread); a crash
+        right then leaves it behind empty.
         """
         with closing(sqlite3.connect(self._path(diskcache.core.DBNAME), timeout=BUSY_SECONDS)) as database:
             database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        os.mkdir(self._path(VALUES), 0o700)
+        _spread(self._directory)
+        made = self._path(f"{VALUES}-{self._begin:032x}")
+        os.mkdir(made, 0o700)
+        os.rename(made, self._path(VALUES))
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
@@ -235,6 +245,21 @@ def is_value_name(name: object) -> bool:
 def number_of(name: str) -> int:
     """The number in the name of a file."""
     return int(name[len(VALUES) + 1 : -len(_SUFFIX)], 16)
+
+
+def _spread(folder: str) -> None:
+    """Have ext4 put folders that are made in this one where little else is, by their names.
+
+    Where it has no journal, as in some virtual machines, to make a file it passes over each that was deleted
+    thereabouts in the last minutes: 0.2 to 0.6 ms where many were, in place of 0.02. Others refuse the hint.
+    """
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            flags = fcntl.ioctl(descriptor, _GET_FLAGS, bytes(_FLAGS.size))
+            fcntl.ioctl(descriptor, _SET_FLAGS, _FLAGS.pack(_FLAGS.unpack(flags)[0] | _UNRELATED))
+        finally:
+            os.close(descriptor)
 
 
 def _write(path: str, name: str, value: bytes | Pieces) -> ValueFile:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import sqlite3
 import sys
@@ -43,6 +45,44 @@ def test_large_values_are_files_and_small_ones_rows(folder: Path) -> None:
     with Log(folder) as log:
         partition = log.partition(b"hello", ADDRESS)
         assert everything(log, partition) == [*large(0), *large(1), *large(2), *numbered(3, 5)]
+
+
+def flags_of(folder: Path, added: int = 0) -> int:
+    """The flags that a file system keeps for a folder, to which some are added. Skips where it has none."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        known = int.from_bytes(fcntl.ioctl(descriptor, 0x80086601, bytes(8))[:4], sys.byteorder)
+        if added:
+            fcntl.ioctl(descriptor, 0x40086602, (known | added).to_bytes(8, sys.byteorder))
+    except OSError as error:
+        pytest.skip(f"the file system does not take it: {error}")
+    finally:
+        os.close(descriptor)
+    return known
+
+
+@pytest.mark.skipif(sys.platform != "linux" or sys.byteorder == "big", reason="numbers of most Linuxes")
+def test_the_folder_of_files_is_made_where_ext4_has_little_else(folder: Path, tmp_path: Path) -> None:
+    unrelated = 0x20000
+    flags_of(tmp_path, unrelated)
+    with Log(folder) as log:
+        before = flags_of(folder)
+        log.write([(log.partition(b"hello", ADDRESS), large(0))])
+    assert flags_of(folder) == before | unrelated
+    assert not before & unrelated
+
+
+def test_the_folder_of_files_is_made_also_where_the_system_takes_no_hint(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOTTY, "not for this file system")
+
+    monkeypatch.setattr("fcntl.ioctl", refuse)
+    with Log(folder) as log:
+        log.write([(log.partition(b"hello", ADDRESS), large(0))])
+    assert len(files(folder)) == 1
+    assert [name for name in os.listdir(folder) if name.startswith("values")] == ["values"]
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
