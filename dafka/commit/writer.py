@@ -48,6 +48,7 @@ from dafka.commit.items import (
 )
 from dafka.commit.tidying import Tidying
 from dafka.hub.hub import Hub
+from dafka.hub.limits import PACE_SECONDS
 from dafka.hub.pool import run_in
 from dafka.hub.turns import next_turn
 from dafka.log import (
@@ -95,6 +96,7 @@ class Writer:
         self._stopped: WriterStoppedError | None = None  # why nothing can be written any more
         self._tidying = Tidying(log, self._pool, self._wake.set)
         self._listeners: list[Callable[[set[LogPartition]], None]] = []
+        self._turns = hub.turns
         self._green = hub.keep(self._rounds)
 
     @property
@@ -272,6 +274,8 @@ class Writer:
     def _rounds(self) -> None:
         while True:
             self._wake.clear()
+            if self._waiting and self._turns.elapsed > PACE_SECONDS:
+                next_turn()  # whoever waits for small rounds, one after the other, would never end this one
             if self._waiting:
                 self._round(self._take())
             elif self._closed:

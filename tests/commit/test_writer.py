@@ -18,7 +18,8 @@ from dafka.commit import writer as writer_module
 from dafka.commit.items import Item
 from dafka.commit.writer import Numbered, OutOfSequenceError
 from dafka.hub.hub import get_hub
-from dafka.hub.turns import in_later_turn
+from dafka.hub.limits import PACE_SECONDS
+from dafka.hub.turns import in_later_turn, next_turn
 from dafka.log import AppendError, Log, LogClosedError
 from dafka.log.limits import CHECKPOINT_BYTES, FILE_BYTES, WAL_BYTES
 from dafka.log.table import COMPACTION_TABLE
@@ -39,6 +40,22 @@ def test_items_handed_over_at_once_are_committed_in_one_round(in_hub: Any, monke
         bench.until(lambda: len(order) == 50)
         assert order == list(range(50))
         assert len(rounds) == 1
+
+    in_hub(check)
+
+
+def test_small_rounds_one_after_the_other_are_not_all_in_one_turn(in_hub: Any) -> None:
+    def check(bench: Bench) -> None:
+        turns = get_hub().turns
+        turns.reset()
+        next_turn()
+        for number in range(10):
+            ends = time.thread_time() + 4 * PACE_SECONDS
+            while time.thread_time() < ends:
+                pass
+            bench.writer.put_and_wait({("table", "key"): number})
+        next_turn()
+        assert turns.longest_cpu < 12 * PACE_SECONDS  # otherwise all ten of them are in one turn
 
     in_hub(check)
 

@@ -202,6 +202,20 @@ class GroupOffsets:
                 answers[name, number] = CommittedOffset(*row[:3])
         return answers
 
+    def unstable(self, group: str, partitions: Iterable[TopicPartition] | None) -> set[TopicPartition]:
+        """The ones of these partitions, or of all with an offset, of which a transaction commits another."""
+        if group not in self._holding:
+            return set()
+        if partitions is None:
+            keys = (key for key in Pace().over(self._table.keys(_prefix(group))) if key in self._held)
+            return {place for place in map(self._place, keys) if place is not None}
+        found = set()
+        for name, number in Pace().over(partitions):
+            topic = self._topics.get(name)
+            if topic is not None and _key(group, topic, number) in self._held:
+                found.add((name, number))
+        return found
+
     def all(self) -> Iterator[StoredOffset]:
         """All rows; rows may be added and deleted during the iteration."""
         for key in self._table.unordered():
@@ -326,12 +340,16 @@ class GroupOffsets:
             self._note_bare({_group_of(key) for key in keys})
 
     def _all(self, group: str) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
-        prefix = _prefix(group)
-        for key, row in self._table.items(prefix):
-            topic_id, _, number = key[len(prefix) :].partition("/")
-            topic = self._topics.by_id(UUID(hex=topic_id))
-            if topic is not None:
-                yield (topic.name, int(number)), CommittedOffset(*row[:3])
+        for key, row in self._table.items(_prefix(group)):
+            place = self._place(key)
+            if place is not None:
+                yield place, CommittedOffset(*row[:3])
+
+    def _place(self, key: str) -> TopicPartition | None:
+        """The partition that a row is about; None if its topic is deleted."""
+        rest, _, number = key.rpartition("/")
+        topic = self._topics.by_id(UUID(hex=rest[-32:]))
+        return None if topic is None else (topic.name, int(number))
 
 
 def _nothing(keys: Iterable[str]) -> Rows:

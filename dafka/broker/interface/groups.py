@@ -249,6 +249,13 @@ class GroupInterface(ABC):
         commits one of them.
         """
 
+    def unstable_offsets(
+        self, group: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> set[TopicPartition]:
+        """The ones of these partitions (None: of all with an offset of the group) whose offset an open
+        transaction commits. Only for a broker of this process."""
+        raise NotImplementedError("only the broker itself knows what its open transactions commit")
+
     @abstractmethod
     def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartition]

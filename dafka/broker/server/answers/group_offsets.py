@@ -174,14 +174,14 @@ def _nothing() -> CommittedOffset:
 def _stable(
     broker: BrokerInterface, group: str, wanted: list[TopicPartition] | None
 ) -> dict[TopicPartition, CommittedOffset]:
-    """Committed offsets, with _UNSTABLE for those that an open transaction commits."""
-    try:
-        return broker.fetch_offsets(group, wanted, require_stable=True)
-    except UnstableOffsetCommitError:
-        keys = list(broker.fetch_offsets(group)) if wanted is None else wanted
-    if wanted is not None and len(keys) < 2:
-        return dict.fromkeys(keys, _UNSTABLE)
-    return {key: position for one in keys for key, position in _stable(broker, group, [one]).items()}
+    """Committed offsets, with _UNSTABLE for those that an open transaction commits.
+
+    That is asked first: an offset that a transaction replaces meanwhile was stable, and the other one is.
+    """
+    unstable = broker.unstable_offsets(group, wanted)
+    found = broker.fetch_offsets(group, wanted)
+    found.update(dict.fromkeys(unstable, _UNSTABLE))
+    return found
 
 
 def classes_in(parent: Any) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import uuid4
 
 from broker.clients import Client
@@ -20,6 +21,7 @@ from kafka.protocol.consumer import (
     OffsetFetchRequest,
 )
 
+from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.interface.broker import CommittedOffset
 from dafka.broker.interface.share import ShareHeartbeat
 
@@ -82,6 +84,25 @@ def test_an_offset_that_an_open_transaction_commits_is_unstable(client: Client):
     assert client.call("end_transaction", *who, True) is None
     (found,) = answered(client, request, 7).topics
     assert {one.partition_index: one.committed_offset for one in found.partitions} == {0: 1, 1: 9}
+
+
+def test_stable_offsets_of_very_many_partitions_are_not_asked_for_one_by_one(
+    client: Client, monkeypatch: Any
+):
+    client.create("topic", 9)
+    offsets = {("topic", number): CommittedOffset(1) for number in range(9)}
+    client.call("commit_offsets", "group", offsets)
+    producer = client.call("init_producer_id", "payments", 60.0)
+    who = ("payments", producer.producer_id, producer.epoch)
+    assert client.call("add_offsets_to_transaction", *who, "group") is None
+    assert set(client.call("commit_transaction_offsets", *who, "group", offsets).values()) == {None}
+    calls = []
+    fetch = GroupOffsets.fetch
+    monkeypatch.setattr(GroupOffsets, "fetch", lambda *asked: calls.append(1) or fetch(*asked))
+    request = OffsetFetchRequest(group_id="group", topics=None, require_stable=True)
+    (found,) = answered(client, request, 7).topics
+    assert {one.error_code for one in found.partitions} == {UnstableOffsetCommitError.errno}
+    assert (len(found.partitions), len(calls)) == (9, 1)
 
 
 def test_an_offset_is_stable_while_a_transaction_commits_the_first_one_of_another_partition(client: Client):
