@@ -54,8 +54,12 @@ MIGRATED_AT_ONCE = 300
 MIGRATED_OCTETS = 256 * 1024
 """Octets of the subscription and the assignment of a classic member in a group of the newer protocol."""
 
-KEPT_MEMBER_OCTETS = 4 * 1024 * 1024
-"""Octets of what is kept of a member over a restart; one of whom there is more joins again."""
+KEPT_MEMBER_OCTETS = 6 * 1024 * 1024
+"""Octets of what is kept of a member over a restart, compressed if it is much: enough for 100 000 topics. One
+of whom there is more joins again."""
+
+KEPT_MEMBER_TEXT = 64 * 1024 * 1024
+"""The same before it is compressed."""
 
 KEPT_MEMBERS_AT_ONCE = 100
 """Members of a group that are written in the turn in which they change; more are written in pieces."""

@@ -22,11 +22,12 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
-from dafka.broker.groups.kept_rows import Format, Row, Saved, octets_of_row, row_of_octets
+from dafka.broker.groups.kept_rows import Format, Row, Saved, octets_of_row, packed, row_of_octets
 from dafka.broker.interface.groups import GroupType
 from dafka.broker.limits import (
     KEPT_ITEMS_AT_ONCE,
     KEPT_MEMBER_OCTETS,
+    KEPT_MEMBER_TEXT,
     KEPT_MEMBERS_AT_ONCE,
     KEPT_MEMBERS_IN_A_ROUND,
 )
@@ -124,14 +125,17 @@ def _changed(
 
 
 def _encoded(change: _Change | None) -> Row | bytes | None:
-    """The row of a change, in JSON if it is large; None if it is too large, or there is to be none."""
+    """The row of a change, packed if it is large; None if it is too large, or there is to be none."""
     if change is None or change.saved is None:
         return None
     row = [change.kind.value, *change.encode(change.saved)]
-    octets = octets_of_row(row)
-    if len(octets) > KEPT_MEMBER_OCTETS:
+    octets, is_large = octets_of_row(row), change.items > MADE_AT_ONCE
+    if len(octets) > KEPT_MEMBER_TEXT:
         return None
-    return octets if change.items > MADE_AT_ONCE else row
+    stored = packed(octets) if is_large else octets
+    if len(stored) > KEPT_MEMBER_OCTETS:
+        return None
+    return stored if is_large else row
 
 
 class KeptMembers:

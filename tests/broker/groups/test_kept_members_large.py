@@ -15,6 +15,7 @@ from dafka.broker.groups.group import Group
 from dafka.broker.groups.kept_members import MEMBERS, WHOLE, key_of
 from dafka.broker.groups.kept_rows import CLASSIC
 from dafka.broker.interface.groups import GroupType, JoinRequest
+from dafka.broker.interface.topics import TopicSpec
 
 
 @pytest.fixture
@@ -36,6 +37,19 @@ def test_a_member_with_very_many_partitions_is_read_again_beside_the_hub(life, m
     life.again()
     assert sorted(set(aside)) == ["_decoded", "_encoded"]
     assert life.consumer("x", epoch).error is None
+
+
+def test_a_member_whose_row_is_too_large_unless_it_is_packed_goes_on_after_a_restart(life, monkeypatch):
+    names = [f"topic-{number}" for number in range(400)]
+    life.client.call("create_topics", {name: TopicSpec(1) for name in names})
+    monkeypatch.setattr(kept_members, "KEPT_MEMBER_OCTETS", 25_000)  # in JSON it has some 40 000
+    epoch = life.consumer("x", 0, topics=names).member_epoch
+    life.again()
+    assert life.consumer("x", epoch).error is None
+    monkeypatch.setattr(kept_members, "KEPT_MEMBER_TEXT", 10_000)
+    epoch = life.consumer("y", 0, topics=names).member_epoch
+    life.again()
+    assert life.consumer("y", epoch).error is UnknownMemberIdError
 
 
 @pytest.mark.parametrize("broken", [b'["consumer", "x"]', b'["nobody"]', b"{", b"7", b"[" * 100_000])

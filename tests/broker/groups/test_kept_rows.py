@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from math import inf
+from uuid import uuid4
 
 import pytest
 
@@ -37,6 +38,33 @@ def test_seconds_without_end_are_kept():
 def test_a_row_that_is_nested_too_deep_is_not_read():
     with pytest.raises(ValueError, match="nested more than 300 deep"):
         rows.row_of_octets(b"[" * 500 + b"]" * 500)
+
+
+def test_a_large_row_is_packed_and_read_again_in_json_too():
+    ids = {uuid4().hex: [0] for _ in range(1000)}
+    row = ["consumer", ids]
+    octets = rows.octets_of_row(row)
+    stored = rows.packed(octets)
+    assert 2 * len(stored) < len(octets) * 1.25
+    assert rows.row_of_octets(stored) == rows.row_of_octets(octets) == row
+
+
+@pytest.mark.parametrize("cut", [1, 10, 100])
+def test_a_packed_row_that_is_not_whole_is_not_read(cut):
+    stored = rows.packed(rows.octets_of_row(["consumer", list(range(1000))]))
+    with pytest.raises(ValueError, match="not whole"):
+        rows.row_of_octets(stored[:-cut])
+
+
+def test_octets_that_are_no_row_are_not_read():
+    with pytest.raises(ValueError, match="cannot be decompressed"):
+        rows.row_of_octets(b"no row")
+
+
+def test_a_packed_row_takes_a_bounded_amount_of_memory(monkeypatch):
+    monkeypatch.setattr(rows, "KEPT_MEMBER_TEXT", 1000)
+    with pytest.raises(ValueError, match="too large"):
+        rows.row_of_octets(rows.packed(b"[" + b" " * 10_000 + b"]"))
 
 
 @pytest.mark.parametrize(

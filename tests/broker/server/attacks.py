@@ -59,6 +59,7 @@ from broker.server.attacks_on_large_groups import (  # noqa: E402
 )
 from broker.server.attacks_on_newer_groups import (  # noqa: E402
     acknowledge_each,
+    alter_share_offsets,
     get_a_large_assignment,
     join_with_a_large_topology,
     share_very_many_partitions,
@@ -84,6 +85,7 @@ from broker.server.attacks_on_transactions import (  # noqa: E402
     add_partitions_to_txn,
     end_txn,
     end_txn_with_offsets,
+    fetch_unstable_offsets,
     txn_offset_commit,
 )
 from broker.server.attacks_on_waiting import wake_fetches, wake_sessions  # noqa: E402
@@ -179,6 +181,7 @@ ATTACKS: dict[str, Attack] = {
     "AddPartitionsToTxn": add_partitions_to_txn,
     "EndTxn": end_txn,
     "TxnOffsetCommit": txn_offset_commit,
+    "OffsetFetch, a transaction has all": fetch_unstable_offsets,
     "EndTxn with offsets": end_txn_with_offsets,
     "JoinGroup of very many": join_large_group,
     "DescribeGroups of a large one": describe_large_group,
@@ -189,6 +192,7 @@ ATTACKS: dict[str, Attack] = {
     "a record wakes very many fetches": wake_fetches,
     "ShareAcknowledge of each record": acknowledge_each,
     "ShareFetch of very many partitions": share_very_many_partitions,
+    "AlterShareGroupOffsets of all": alter_share_offsets,
     "ConsumerGroupHeartbeat of many topics": get_a_large_assignment,
     "StreamsGroupHeartbeat, large": join_with_a_large_topology,
     "StreamsGroupHeartbeat, very many tasks": get_very_many_tasks,

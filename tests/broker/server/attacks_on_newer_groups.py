@@ -15,6 +15,7 @@ from broker.server.share_samples import share_acknowledge, share_fetch
 
 from dafka.broker.codec.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from dafka.broker.codec.messages.share_group import (
+    AlterShareGroupOffsetsRequest,
     ShareAcknowledgeRequest,
     ShareFetchRequest,
     ShareGroupHeartbeatRequest,
@@ -80,6 +81,17 @@ def _acknowledge(wire: WireClient, group: str, topic: str, topic_id: Any, record
     ]
     (partition,) = wire.ask(each, 1).responses[0].partitions
     assert not partition.error_code
+
+
+def alter_share_offsets(scene: Scene) -> Callable[[], None]:
+    """Of all partitions, by a group without members."""
+    topic = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
+    one = topic.AlterShareGroupOffsetsRequestPartition
+    partitions = [one(partition_index=number, start_offset=0) for number in range(scene.partitions)]
+    request = AlterShareGroupOffsetsRequest(
+        group_id=f"altered-{next(_names)}", topics=[topic(topic_name=scene.topic, partitions=partitions)]
+    )
+    return sending(scene, encoded(request, 0))
 
 
 def share_very_many_partitions(scene: Scene) -> Callable[[], None]:

@@ -9,7 +9,9 @@ from broker.server.attack_scene import (
     Scene,
     sending,
 )
+from broker.server.attacks_on_groups import commit
 from broker.server.client import encoded
+from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.producer import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -77,6 +79,14 @@ def committed_in_txn(scene: Scene, who: dict[str, Any]) -> bytes:
         topics=[topic(name=scene.topic, partitions=partitions)],
     )
     return encoded(request, 3)
+
+
+def fetch_unstable_offsets(scene: Scene) -> Callable[[], None]:
+    """All of a group, each of which an open transaction replaces."""
+    sending(scene, commit(scene.topic, "group", scene.partitions))()
+    txn_offset_commit(scene)()
+    request = OffsetFetchRequest(group_id="group", topics=None, require_stable=True)
+    return sending(scene, encoded(request, 7))
 
 
 def end_txn_with_offsets(scene: Scene) -> Callable[[], None]:

@@ -30,6 +30,7 @@ from dafka.broker.server.answers.naming import (
     version_of,
 )
 from dafka.broker.server.context import Context
+from dafka.hub.turns import Pace
 from dafka.hub.worker import REQUESTS
 
 BY_MEMBERS = 9  # the first version of OffsetCommit and OffsetFetch for members of the newer groups
@@ -180,7 +181,10 @@ def _stable(
     """
     unstable = broker.unstable_offsets(group, wanted)
     found = broker.fetch_offsets(group, wanted)
-    found.update(dict.fromkeys(unstable, _UNSTABLE))
+    pace = Pace()
+    while unstable:
+        found[unstable.pop()] = _UNSTABLE
+        pace.rest()
     return found
 
 
