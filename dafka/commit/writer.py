@@ -314,7 +314,8 @@ class Writer:
         for item in taken:
             item.tell(item.failure(failed))
         grown = {partition for partition in growing if partition not in failed}
-        if len(grown) > TURN_ITEMS:  # to wake who waits for them takes half as long as all of this
+        is_late = len(grown) > _LOOKED and self._turns.elapsed > PACE_SECONDS
+        if is_late or len(grown) > TURN_ITEMS:  # to wake who waits for them takes half as long as all of this
             next_turn()
         for listener in self._listeners if grown else ():
             try:

@@ -60,6 +60,36 @@ def test_small_rounds_one_after_the_other_are_not_all_in_one_turn(in_hub: Any) -
     in_hub(check)
 
 
+def test_listeners_are_told_of_many_partitions_in_a_turn_of_their_own_if_the_commit_has_taken_long(
+    in_hub: Any, monkeypatch: Any
+) -> None:
+    def check(bench: Bench) -> None:
+        events: list[str] = []
+        begin = bench.log.begin
+
+        def slow(*rest: Any, **more: Any) -> Any:
+            events.append("begin")
+            ends = time.thread_time() + 2 * PACE_SECONDS
+            while time.thread_time() < ends:
+                pass
+            return begin(*rest, **more)
+
+        def noted() -> None:
+            events.append("turn")
+            next_turn()
+
+        monkeypatch.setattr(bench.log, "begin", slow)
+        monkeypatch.setattr(writer_module, "next_turn", noted)
+        bench.writer.on_commit(lambda grown: events.append(f"told of {len(grown)}"))
+        next_turn()
+        for number in range(20):
+            bench.writer.append(bench.partition(b"%d" % number), 0, [b"x"], lambda error: None)
+        bench.until(lambda: events[-1:] == ["told of 20"])
+        assert events[-3:] == ["begin", "turn", "told of 20"]
+
+    in_hub(check)
+
+
 def test_appends_that_take_long_to_put_together_go_into_several_rounds_and_stay_in_order(
     in_hub: Any, monkeypatch: Any
 ) -> None:
@@ -118,7 +148,7 @@ def test_very_many_partitions_have_a_turn_of_their_own_to_be_told_that_they_have
     """Whoever waits for them is woken then, which takes half as long as to write and to answer."""
 
     def check(bench: Bench) -> None:
-        for count, later in ((writer_module.TURN_ITEMS, 0), (writer_module.TURN_ITEMS + 1, 1)):
+        for count, later in ((writer_module._LOOKED, 0), (writer_module.TURN_ITEMS + 1, 1)):
             turns, seen = list[None](), list[tuple[int, int]]()
             partitions = [bench.partition(b"%d-%d" % (count, number)) for number in range(count)]
 

@@ -8,7 +8,7 @@ from dafka.broker.embedded.lifecycle import Lifecycle
 from dafka.broker.topics.table import Partition, TopicTable
 from dafka.broker.topics.topic import Watcher
 from dafka.hub.hub import Hub
-from dafka.hub.turns import Pace
+from dafka.hub.turns import Pace, next_turn
 from dafka.log import LogClosedError, LogError, LogPartition
 from dafka.log.repeating import bounded_logger
 
@@ -55,6 +55,7 @@ class Adoption:
         self._unwoken[partition] = None
 
     def _wake_rest(self) -> None:
+        next_turn()  # this one has had the commit, and has woken many
         while self._unwoken:
             try:
                 for partition, watcher in Pace().over(self._unwoken_watchers()):

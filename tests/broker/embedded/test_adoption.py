@@ -15,6 +15,7 @@ from dafka.broker.embedded.adoption import Adoption
 from dafka.broker.embedded.lifecycle import Lifecycle
 from dafka.hub.hub import get_hub
 from dafka.hub.limits import PACE_ITEMS
+from dafka.hub.turns import next_turn
 from dafka.log import LogClosedError, LogError, LogWriteError
 
 LOGGER = "dafka.broker.embedded.adoption"
@@ -103,6 +104,21 @@ def test_very_many_watchers_are_woken_in_pieces_and_again_if_their_partition_gro
     until(lambda: happened and not get_hub().run(lambda: len(adoption._unwoken)))
     before = happened[0]
     assert all(one.woken > had for one, had in zip(known, before, strict=True))
+
+
+def test_watchers_beyond_those_of_a_commit_are_woken_in_a_later_turn(adoption, topics, monkeypatch):
+    monkeypatch.setattr(adoption_module, "WOKEN_AT_ONCE", 5)
+    topics.known = {number: Registered() for number in range(9)}  # type: ignore[dict-item]
+    woken: list[int] = []
+
+    def noted() -> None:
+        woken.append(sum(one.woken for one in topics.known.values()))
+        next_turn()
+
+    monkeypatch.setattr(adoption_module, "next_turn", noted)
+    get_hub().run(adoption.committed, set(range(9)))
+    until(lambda: all(one.woken == 1 for one in topics.known.values()))
+    assert woken == [5]
 
 
 def test_a_watcher_that_fails_does_not_keep_others_from_being_woken(adoption, topics, monkeypatch, caplog):
