@@ -18,6 +18,7 @@ from dafka.broker.embedded.records import RecordCalls
 from dafka.broker.embedded.topics import TopicCalls
 from dafka.broker.groups.consumer.coordinator import ConsumerGroups
 from dafka.broker.groups.coordinator import Coordinator
+from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.groups.streams.coordinator import StreamsGroups
 from dafka.broker.interface.broker import BrokerInterface, Fetched, FetchFrom, TopicPartition
 from dafka.broker.interface.part import Part
@@ -43,6 +44,12 @@ def _by_records(broker: EmbeddedCalls) -> RecordCalls:
 def _by_groups(broker: EmbeddedCalls) -> Coordinator:
     broker._lifecycle.check()
     return broker._groups
+
+
+@Part
+def _by_offsets(broker: EmbeddedCalls) -> GroupOffsets:
+    broker._lifecycle.check()
+    return broker._offsets
 
 
 @Part
@@ -118,6 +125,7 @@ class EmbeddedCalls(BrokerInterface):
     _consumer_groups: ConsumerGroups
     _features: FeatureTable
     _groups: Coordinator
+    _offsets: GroupOffsets
     _record_calls: RecordCalls
     _share_calls: ShareCalls
     _persister: Persister
@@ -171,7 +179,7 @@ class EmbeddedCalls(BrokerInterface):
     delete_groups = _by_groups.answers(Coordinator.delete_groups)
     commit_offsets = _by_groups.answers(Coordinator.commit_offsets)
     fetch_offsets = _by_groups.answers(Coordinator.fetch_offsets)
-    unstable_offsets = _by_groups.answers(Coordinator.unstable_offsets)
+    unstable_offsets = _by_offsets.answers(GroupOffsets.unstable)
     delete_offsets = _by_groups.answers(Coordinator.delete_offsets)
 
     consumer_group_heartbeat = _by_consumer_groups.answers(ConsumerGroups.consumer_group_heartbeat)

@@ -423,11 +423,6 @@ class Coordinator(GroupInterface):
                 raise error(f"fetching the offsets of group {group!r}")
         return self._offsets.fetch(group, partitions, require_stable)
 
-    def unstable_offsets(
-        self, group: str, partitions: Iterable[TopicPartition] | None = None
-    ) -> set[TopicPartition]:
-        return self._offsets.unstable(group, partitions)
-
     def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, Error | None]:

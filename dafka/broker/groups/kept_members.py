@@ -22,12 +22,10 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
-from dafka.broker.groups.kept_rows import Format, Row, Saved, octets_of_row, packed, row_of_octets
+from dafka.broker.groups.kept_rows import Format, Row, Saved, kept_row, row_of_octets
 from dafka.broker.interface.groups import GroupType
 from dafka.broker.limits import (
     KEPT_ITEMS_AT_ONCE,
-    KEPT_MEMBER_OCTETS,
-    KEPT_MEMBER_TEXT,
     KEPT_MEMBERS_AT_ONCE,
     KEPT_MEMBERS_IN_A_ROUND,
 )
@@ -129,13 +127,7 @@ def _encoded(change: _Change | None) -> Row | bytes | None:
     if change is None or change.saved is None:
         return None
     row = [change.kind.value, *change.encode(change.saved)]
-    octets, is_large = octets_of_row(row), change.items > MADE_AT_ONCE
-    if len(octets) > KEPT_MEMBER_TEXT:
-        return None
-    stored = packed(octets) if is_large else octets
-    if len(stored) > KEPT_MEMBER_OCTETS:
-        return None
-    return stored if is_large else row
+    return kept_row(row, is_large=change.items > MADE_AT_ONCE)
 
 
 class KeptMembers:

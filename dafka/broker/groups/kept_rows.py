@@ -16,7 +16,7 @@ from uuid import UUID
 
 from dafka.broker.groups.since import Since, is_part, part_of, part_row
 from dafka.broker.interface.groups import JoinRequest
-from dafka.broker.limits import KEPT_MEMBER_TEXT
+from dafka.broker.limits import KEPT_MEMBER_OCTETS, KEPT_MEMBER_TEXT
 from dafka.hub.turns import in_pieces
 from dafka.log import shapes
 from dafka.protocol.json_text import read_json
@@ -52,9 +52,16 @@ def octets_of_row(row: Row) -> bytes:
     return ("[" + ",".join(map(_json, row)) + "]").encode("ascii")
 
 
-def packed(octets: bytes) -> bytes:
-    """Those of a large row, half as large: mostly they are the hexadecimal digits of topics' ids."""
-    return zlib.compress(octets, zlib.Z_BEST_SPEED)
+def kept_row(row: Row, *, is_large: bool) -> Row | bytes | None:
+    """The row as it is written, packed if it is large: half as large, for mostly it is the hexadecimal digits
+    of topics' ids. None if it is too large."""
+    octets = octets_of_row(row)
+    if len(octets) > KEPT_MEMBER_TEXT:
+        return None
+    stored = zlib.compress(octets, zlib.Z_BEST_SPEED) if is_large else octets
+    if len(stored) > KEPT_MEMBER_OCTETS:
+        return None
+    return stored if is_large else row
 
 
 def _json(value: Any) -> str:

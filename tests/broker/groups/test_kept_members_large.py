@@ -10,7 +10,7 @@ from broker.groups.restarts import Disk
 from broker.groups.test_kept_members import Life, begin_generation
 from kafka.errors import UnknownMemberIdError
 
-from dafka.broker.groups import kept_members
+from dafka.broker.groups import kept_members, kept_rows
 from dafka.broker.groups.group import Group
 from dafka.broker.groups.kept_members import MEMBERS, WHOLE, key_of
 from dafka.broker.groups.kept_rows import CLASSIC
@@ -42,11 +42,11 @@ def test_a_member_with_very_many_partitions_is_read_again_beside_the_hub(life, m
 def test_a_member_whose_row_is_too_large_unless_it_is_packed_goes_on_after_a_restart(life, monkeypatch):
     names = [f"topic-{number}" for number in range(400)]
     life.client.call("create_topics", {name: TopicSpec(1) for name in names})
-    monkeypatch.setattr(kept_members, "KEPT_MEMBER_OCTETS", 25_000)  # in JSON it has some 40 000
+    monkeypatch.setattr(kept_rows, "KEPT_MEMBER_OCTETS", 25_000)  # in JSON it has some 40 000
     epoch = life.consumer("x", 0, topics=names).member_epoch
     life.again()
     assert life.consumer("x", epoch).error is None
-    monkeypatch.setattr(kept_members, "KEPT_MEMBER_TEXT", 10_000)
+    monkeypatch.setattr(kept_rows, "KEPT_MEMBER_TEXT", 10_000)
     epoch = life.consumer("y", 0, topics=names).member_epoch
     life.again()
     assert life.consumer("y", epoch).error is UnknownMemberIdError

@@ -44,14 +44,15 @@ def test_a_large_row_is_packed_and_read_again_in_json_too():
     ids = {uuid4().hex: [0] for _ in range(1000)}
     row = ["consumer", ids]
     octets = rows.octets_of_row(row)
-    stored = rows.packed(octets)
+    stored = rows.kept_row(row, is_large=True)
     assert 2 * len(stored) < len(octets) * 1.25
+    assert rows.kept_row(row, is_large=False) is row
     assert rows.row_of_octets(stored) == rows.row_of_octets(octets) == row
 
 
 @pytest.mark.parametrize("cut", [1, 10, 100])
 def test_a_packed_row_that_is_not_whole_is_not_read(cut):
-    stored = rows.packed(rows.octets_of_row(["consumer", list(range(1000))]))
+    stored = rows.kept_row(["consumer", list(range(1000))], is_large=True)
     with pytest.raises(ValueError, match="not whole"):
         rows.row_of_octets(stored[:-cut])
 
@@ -62,9 +63,11 @@ def test_octets_that_are_no_row_are_not_read():
 
 
 def test_a_packed_row_takes_a_bounded_amount_of_memory(monkeypatch):
+    stored = rows.kept_row(["x" * 10_000], is_large=True)
     monkeypatch.setattr(rows, "KEPT_MEMBER_TEXT", 1000)
     with pytest.raises(ValueError, match="too large"):
-        rows.row_of_octets(rows.packed(b"[" + b" " * 10_000 + b"]"))
+        rows.row_of_octets(stored)
+    assert rows.kept_row(["x" * 10_000], is_large=True) is None
 
 
 @pytest.mark.parametrize(

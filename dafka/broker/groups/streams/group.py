@@ -40,9 +40,9 @@ from dafka.broker.groups.streams.sticky_assignor import Runner, Spec, assign_sti
 from dafka.broker.groups.streams.tasks import (
     NOTHING,
     Roles,
-    each,
     has_any,
     joined,
+    make_up,
     minus,
     size,
     split,
@@ -285,8 +285,8 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         except BrokerResponseError:
             self.configured = None  # the next heartbeat is told why
         self._was_ready = self.is_ready
-        run = {task for target in self.target.values() for task in each(target.active)}
-        return run == set(each({name: range(count) for name, count in self.spec().tasks.items()}))
+        tasks = self.configured.tasks if self.configured is not None and self.is_ready else {}
+        return make_up((target.active for target in self.target.values()), tasks)
 
     # -- targets --------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 Share = Mapping[str, frozenset[int]]
@@ -27,6 +27,15 @@ NOTHING = Roles()
 def each(share: Mapping[str, Collection[int]]) -> Iterator[TaskId]:
     """The tasks one by one."""
     return ((name, number) for name, numbers in share.items() for number in numbers)
+
+
+def make_up(shares: Iterable[Share], counts: Mapping[str, int]) -> bool:
+    """Whether the shares have, together, so many tasks of each subtopology and nothing else."""
+    found: dict[str, set[int]] = {}
+    for share in shares:
+        for name, numbers in share.items():
+            found.setdefault(name, set()).update(numbers)
+    return found == {name: set(range(count)) for name, count in counts.items() if count}
 
 
 def size(roles: Roles) -> int:
