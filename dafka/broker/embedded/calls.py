@@ -179,7 +179,7 @@ class EmbeddedCalls(BrokerInterface):
     delete_groups = _by_groups.answers(Coordinator.delete_groups)
     commit_offsets = _by_groups.answers(Coordinator.commit_offsets)
     fetch_offsets = _by_groups.answers(Coordinator.fetch_offsets)
-    unstable_offsets = _by_offsets.answers(GroupOffsets.unstable)
+    unstable_offsets = _by_offsets.answers(GroupOffsets.unstable_offsets)
     delete_offsets = _by_groups.answers(Coordinator.delete_offsets)
 
     consumer_group_heartbeat = _by_consumer_groups.answers(ConsumerGroups.consumer_group_heartbeat)

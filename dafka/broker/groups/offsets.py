@@ -202,7 +202,9 @@ class GroupOffsets:
                 answers[name, number] = CommittedOffset(*row[:3])
         return answers
 
-    def unstable(self, group: str, partitions: Iterable[TopicPartition] | None = None) -> set[TopicPartition]:
+    def unstable_offsets(
+        self, group: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> set[TopicPartition]:
         """The ones of these partitions, or of all with an offset, of which a transaction commits another."""
         if group not in self._holding:
             return set()
