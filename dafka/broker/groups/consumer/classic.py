@@ -95,11 +95,11 @@ def _joining(group: ConsumerGroup, request: JoinRequest, member_id: str, owns: b
             raise FencedInstanceIdError(f"{request.instance_id} is another member's")
         group.rename(static, member_id)
         return static, False
+    if static is None and request.instance_id is not None and request.member_id != NO_MEMBER:  # as in Kafka
+        raise UnknownMemberIdError(f"{member_id} is not the static member {request.instance_id}")
     known = group.members.get(member_id)
     if known is not None:
         return known, False
-    if request.instance_id is not None and request.member_id != NO_MEMBER:  # as in Kafka
-        raise UnknownMemberIdError(f"{member_id} is not the static member {request.instance_id}")
     if owns:  # it was removed, and others have its partitions now: it has to stop reading them first
         raise UnknownMemberIdError(f"{member_id} is no longer a member of the group")
     member = Member(member_id)

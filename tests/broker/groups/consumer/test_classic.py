@@ -122,6 +122,15 @@ def test_a_refused_join_names_no_member(mixed):
         assert refused.error is not None and refused.member_id == ""
 
 
+def test_a_member_that_has_joined_without_an_instance_is_no_static_one(mixed):
+    """As in Kafka: it does not become one, and takes no other's place."""
+    joined = mixed.enter()
+    assert mixed.enter(joined.member_id, instance_id="i").error is UnknownMemberIdError
+    assert mixed.enter(joined.member_id).error is None
+    static = mixed.enter(instance_id="i")
+    assert mixed.enter(static.member_id, instance_id="i").error is None
+
+
 def test_other_generations_and_members_are_refused(mixed):
     joined = mixed.settle(mixed.enter())
     assert mixed.beat(joined, 1) is IllegalGenerationError
