@@ -87,33 +87,41 @@ class Zper(FrontEnd):
 
     @property
     def addresses(self) -> Mapping[str, str]:
-        """``tcp://host:port`` of each server: ``writer``, ``reader``, ``ack``, ``relay``, ``controller``."""
+        """``tcp://host:port`` of each server: ``writer``, ``reader``, ``ack``, ``relay``, ``controller``.
+
+        Those that are not served are not in it; asked for by itself, such an address is a LookupError.
+        """
         return self._addresses
+
+    def _address(self, name: str) -> str:
+        if name not in self._addresses:
+            raise LookupError(f"there is no such server: the option {name}_bind gives it no address")
+        return self._addresses[name]
 
     @property
     def writer_address(self) -> str:
         """Where clients write."""
-        return self._addresses["writer"]
+        return self._address("writer")
 
     @property
     def reader_address(self) -> str:
         """Where clients fetch and stream."""
-        return self._addresses["reader"]
+        return self._address("reader")
 
     @property
     def ack_address(self) -> str:
         """Where clients subscribe to acks."""
-        return self._addresses["ack"]
+        return self._address("ack")
 
     @property
     def relay_address(self) -> str:
         """Where clients get what is written while they are connected."""
-        return self._addresses["relay"]
+        return self._address("relay")
 
     @property
     def controller_address(self) -> str:
         """Where clients ask for the nodes of the cluster."""
-        return self._addresses["controller"]
+        return self._address("controller")
 
     def metrics(self) -> dict[str, Any]:
         """Figures since the start, by the names of :mod:`dafka.mesh.metrics`."""
@@ -191,7 +199,7 @@ def _bind_all(settings: Settings, before: Mapping[str, str]) -> dict[str, Any]:
     bound = {}
     with ExitStack() as undo:
         for name, address in wanted.items():
-            if address is not None:
+            if address:
                 bound[name] = socket = _bind(address, before.get(name), settings)
                 undo.callback(listening.close, socket)
         undo.pop_all()

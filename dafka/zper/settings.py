@@ -22,8 +22,8 @@ _FAMILIES = {family.replace(".", "_") for family in FAMILIES}
 class Settings:
     """The settings of the servers. :data:`dafka.zper.properties.KEYS` explains each key.
 
-    An address of None: this server is not there. Raises ValueError for a value that a key does not take; it
-    names the option and the value.
+    An address of None, or an empty one: this server is not there. Raises ValueError for a value that a key
+    does not take; it names the option and the value.
     """
 
     writer_bind: str | None = ANY_PORT

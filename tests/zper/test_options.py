@@ -48,6 +48,15 @@ def test_a_file_gives_the_options_with_its_own_defaults():
     )
 
 
+@pytest.mark.parametrize("nowhere", [None, ""])
+def test_an_address_that_is_none_or_empty_as_in_a_file_means_no_such_server(nowhere: str | None):
+    options = ZperOptions(reader_bind=nowhere, ack_bind=nowhere, relay_bind=nowhere, controller_bind=nowhere)
+    with TestBroker(zper=options) as broker:
+        assert broker.zper.addresses == {"writer": broker.zper.writer_address}
+        with pytest.raises(LookupError, match="ack_bind"):
+            broker.zper.ack_address  # noqa: B018
+
+
 def test_they_do_not_change():
     with pytest.raises(FrozenInstanceError):
         ZperOptions().flush_messages = 1  # type: ignore[misc]
