@@ -18,6 +18,7 @@ import gevent.event
 from kafka.errors import KafkaTimeoutError
 
 from compat.kafka._client import Client
+from dafka.broker import BrokerStoppedError
 from dafka.broker.remote.limits import in_words
 
 GRACE = 0.05  # seconds that every wait lasts at least, however little time a poll was given
@@ -62,7 +63,7 @@ class Calls:
             NotYetError: it has not answered within (about) ``seconds``.
         """
         call = self._left.pop(key, None)
-        if call is None or monotonic() - call.ended > USABLE:
+        if call is None or monotonic() - call.ended > USABLE or call.met_a_stop:
             call = _Call(fn, args)
         # Noted before the wait: after an interruption (Ctrl-C) the next call goes on with it.
         self._left[key] = call
@@ -98,6 +99,11 @@ class _Call:
         self.ended = monotonic()
         assert self.over is not None
         self.over.set()
+
+    @property
+    def met_a_stop(self) -> bool:
+        """Whether a broker of this process was stopped meanwhile; it may have been started again since."""
+        return isinstance(self._error, BrokerStoppedError)
 
     def outcome(self) -> Any:
         """The result of the call; raises its error."""

@@ -14,6 +14,7 @@ from timing import until
 
 from compat.kafka import _calls
 from compat.kafka._calls import Calls, NotYetError
+from dafka.broker import BrokerStoppedError
 from dafka.hub.hub import get_hub
 
 
@@ -65,6 +66,27 @@ class Held:
 
 def fail() -> None:
     raise NotLeaderForPartitionError("moved")
+
+
+def test_a_call_that_ended_with_the_broker_is_made_again(calls: Calls) -> None:
+    held = Held()
+    stops = [True]
+
+    def call() -> object:
+        answer = held("answer")
+        if stops:
+            raise BrokerStoppedError("stopped")
+        return answer
+
+    with pytest.raises(NotYetError):
+        calls.resume("key", 0.0, call)
+    get_hub().run(held.go_on.set)
+    until(lambda: held.ended)
+    with pytest.raises(BrokerStoppedError):  # it is made again, and meets the same
+        until(lambda: calls.resume("key", 5.0, call))
+    assert held.made == 2
+    stops.clear()
+    assert calls.resume("key", 5.0, call) == "answer"
 
 
 # -- methods with a timeout ---------------------------------------------------------------------

@@ -264,6 +264,11 @@ class ShareMember:
                 self._metrics.sent(sum(map(len, request.types.values())), sum(failed))
             self._news.set()
 
+    def error_of(self, request: Request) -> Exception | None:
+        """What a request has met, but for the stop of a broker that has been started again since."""
+        is_over = isinstance(request.error, BrokerStoppedError) and self._broker.running
+        return None if is_over else request.error
+
     def wait(self, request: Request, seconds: float) -> None:
         """Wait for a request, or for :meth:`interrupt`."""
         if not request.is_over:

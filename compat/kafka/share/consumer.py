@@ -258,9 +258,10 @@ class ShareConsumer:
             if taken.records:
                 records[partition] = taken.records
         outcomes = self._acks.outcomes + self._acks.outcomes_of(fetch)
-        self._error = self._error or fetch.error or failure
+        error = self._member.error_of(fetch)
+        self._error = self._error or error or failure
         self._found, self._fetch, self._acks.types, self._acks.outcomes = records, None, types, outcomes
-        if fetch.error is not None:
+        if error is not None:
             self._raise_failure()
 
     def _wait(self, request: Request, deadline: float, polling: bool = False) -> None:

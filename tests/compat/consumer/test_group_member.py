@@ -360,9 +360,7 @@ def test_members_speak_kafka_pythons_octets(new_member: Members) -> None:
     assert member.client_id == consumer.config["client_id"]
 
 
-def test_a_join_that_ended_with_the_broker_is_made_again(
-    broker: TestBroker, new_member: Members
-) -> None:
+def test_a_join_that_ended_with_the_broker_is_made_again(broker: TestBroker, new_member: Members) -> None:
     one = new_member()
     join(one)
     other = new_member()

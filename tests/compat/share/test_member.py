@@ -14,6 +14,7 @@ import pytest
 from kafka.errors import IllegalStateError, KafkaTimeoutError
 
 import dafka.broker
+from compat.kafka.share import ShareConsumer
 from dafka.broker.interface.share import ShareHeartbeat, ShareHeartbeatAnswer
 from dafka.testing import TestBroker
 from tests.compat.share.scene import WAIT, Scene, poll, until, values
@@ -149,3 +150,20 @@ def test_ctrl_c_at_any_moment_accepts_nothing_unseen(scene: Scene) -> None:
             seen.update(found)
     until(lambda: seen.update(values(consumer.poll(20))) or scene.lag() == 0)
     assert len(seen) == 100
+
+
+def test_a_fetch_that_ended_with_the_broker_is_no_error_once_that_is_started_again(
+    dafka_broker: TestBroker,
+) -> None:
+    dafka_broker.create_topic("jobs")
+    consumer = ShareConsumer(
+        "jobs", group_id="g", bootstrap_servers=dafka_broker.bootstrap_servers, fetch_max_wait_ms=WAIT
+    )
+    until(lambda: consumer.poll(50) == {} and consumer.assignment() and consumer._fetch is None)
+    consumer.wakeup()
+    assert consumer.poll(WAIT) == {}  # a fetch waits at the broker
+    fetch: Any = consumer._fetch
+    dafka_broker.restart()
+    until(lambda: fetch.is_over)
+    assert consumer.poll(0) == {}
+    consumer.close()
