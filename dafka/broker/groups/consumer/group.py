@@ -73,6 +73,7 @@ class ConsumerGroup(OwningGroup):
         self._instances: dict[str, str] = {}  # static members: instance id -> member id
         self._classic: set[str] = set()  # members with the classic protocol
         self._left_at = -1  # the epoch that the last member with the newer one has ended
+        self._topics_differ = False  # from those that the last epoch was raised for
 
     # -- heartbeats -----------------------------------------------------------------------------
 
@@ -108,6 +109,8 @@ class ConsumerGroup(OwningGroup):
         ``classic``: what it has joined with, if it speaks the classic protocol.
         """
         epoch, before = self.epoch, (member.names, member.regex)
+        # Before the member, perhaps the only one, no longer subscribes to what was deleted.
+        self._topics_differ = self.topics_changed() or self._topics_differ
         try:
             changed = self._update(member, request)
         except BrokerResponseError:
@@ -117,7 +120,7 @@ class ConsumerGroup(OwningGroup):
             raise
         member.classic, member.answer_by = classic, inf
         (self._classic.discard if classic is None else self._classic.add)(member.member_id)
-        if changed or self.topics_changed():
+        if changed or self._topics_differ:
             self.raise_epoch()
         self.assign_if_small(now)
         self._reconcile(now, member, request.owned, before != (member.names, member.regex))
@@ -207,6 +210,10 @@ class ConsumerGroup(OwningGroup):
             member.rebalance_timeout = request.rebalance_timeout
         member.client_id, member.client_host = request.client_id, request.client_host
         return changed
+
+    def raise_epoch(self) -> None:
+        self._topics_differ = False
+        super().raise_epoch()
 
     # -- members that come from a classic group, or from before a restart -----------------------------
 

@@ -63,6 +63,19 @@ def test_a_heartbeat_does_not_wait_for_what_its_expression_matches(topic, monkey
     assert send(topic, "x", found.member_epoch).interval == 5.0
 
 
+def test_a_topic_that_was_deleted_is_another_epoch_for_a_member_that_no_longer_subscribes_to_it(
+    topic, monkeypatch
+):
+    topic.create("old", 1)
+    found = assigned(topic, "x", join(topic, "x", topics=[], regex="o.*"))
+    monkeypatch.setattr(
+        "dafka.broker.groups.consumer.coordinator.matching", lambda regex, names: gevent.sleep(100)
+    )
+    topic.change("delete_topics", ["old"])
+    send(topic, "x", found.member_epoch, regex="t")
+    assert described(topic).epoch == found.member_epoch + 1
+
+
 def test_a_topic_that_is_created_while_an_expression_is_matched_is_found(topic, monkeypatch):
     matched, created = Event(), Event()
 
