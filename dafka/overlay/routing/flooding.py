@@ -234,7 +234,7 @@ class Flooding:
             if len(self.table.peers) >= MOST_PEERS and peer != neighbour:
                 self.discarded["too-many-peers"] += 1
                 self._refused.add(neighbour, peer, Need(word.time))
-                return []
+                return outputs
             known = self.table.peers[peer] = KnownPeer(word.time, ())
             outputs.append(Discovered(peer))
             outputs += self._adopt(neighbour, known, word)

@@ -186,6 +186,16 @@ def test_inquiries_are_answered_once_and_only_about_what_was_told():
     assert town.messages == {"Subscription": 2}  # of C, and of itself
 
 
+def test_inquiries_are_answered_also_when_there_is_no_room_for_what_comes_then(monkeypatch):
+    town = Town(A="", B="", C="/c").link("A B C")
+    assert town["B"].receive(A, encode_routed(Inquiry(C))[4:]) == []
+    monkeypatch.setattr(flooding, "MOST_PEERS", 2)
+    town.messages.clear()
+    hear(town, "B", "C", Subscription((identity("D"), C), (1, 200), 1, ()))
+    assert town["B"].flooding.discarded["too-many-peers"] == 1
+    assert town.messages == {"Subscription": 1}  # of C, to A
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_words_of_one_neighbour_are_remembered_for_as_many_peers_as_an_honest_one_knows(kept, monkeypatch):
     monkeypatch.setattr(refused, "MOST_PEERS", MOST_PEERS if kept else 3)
