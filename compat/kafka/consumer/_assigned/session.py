@@ -121,6 +121,7 @@ class AssignedSession(GroupSession):
         self._topics = topics
         self._wake.set()
         if self._heart is None:
+            self._may_be_own = self._broker.is_remote  # where a join is repeated if its answer was lost
             self._heart = self._hub.spawn(self._beat)
 
     def _wait(self, seconds: float) -> None:

@@ -164,7 +164,21 @@ def test_a_fenced_static_member_gives_its_own_place_up_and_joins_again(fake, beg
     assert {one.member_id for one in fake.asked} == {session.member_id} and session.failure is None
 
 
+@pytest.mark.parametrize("is_another", [False, True])
+def test_a_static_member_may_have_joined_already_where_a_join_is_repeated_on_the_way(fake, begin, is_another):
+    """As over TCP: what refuses it may be its own join, whose answer was lost; if not, the next answer says so."""
+    refused = ConsumerHeartbeatAnswer(UnreleasedInstanceIdError)
+    fake.answers += [refused, refused, refused] if is_another else [refused]
+    session = begin(group_instance_id="i")
+    if is_another:
+        until(lambda: isinstance(session.failure, UnreleasedInstanceIdError))
+    else:
+        until(lambda: session.epoch == 1)
+    assert [one.member_epoch for one in fake.asked[:3]] == [0, -2, 0]
+
+
 def test_a_place_that_is_another_members_is_not_given_up(fake, begin):
+    fake.is_remote = False
     fake.answers.append(ConsumerHeartbeatAnswer(UnreleasedInstanceIdError))
     session = begin(group_instance_id="i")
     until(lambda: isinstance(session.failure, UnreleasedInstanceIdError))
