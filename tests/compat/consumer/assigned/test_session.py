@@ -166,7 +166,7 @@ def test_a_fenced_static_member_gives_its_own_place_up_and_joins_again(fake, beg
 
 @pytest.mark.parametrize("is_another", [False, True])
 def test_a_static_member_may_have_joined_already_where_a_join_is_repeated_on_the_way(fake, begin, is_another):
-    """As over TCP: what refuses it may be its own join, whose answer was lost; if not, the next answer says so."""
+    """What refuses it may be its own join, whose answer was lost; if not, the next answer says so."""
     refused = ConsumerHeartbeatAnswer(UnreleasedInstanceIdError)
     fake.answers += [refused, refused, refused] if is_another else [refused]
     session = begin(group_instance_id="i")
