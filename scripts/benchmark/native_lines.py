@@ -16,7 +16,7 @@ from line import Figure, Line, measurement, megabytes, microseconds, percent, pi
 MESSAGES = {100: 300_000, 10_000: 20_000}  # by their size, through the mesh and the pyzmq loops
 SIZES = {100: "100 B", 10_000: "10 kB"}
 PERF_RECORDS = 1_000_000
-LONE_RECORDS = 500
+LONE_RECORDS = 2000
 PAUSE = 0.003  # seconds between lone records
 TOPICS = 10_000
 PUB, SUB = "pyzmq: PUB send_multipart loop", "pyzmq: SUB recv_multipart loop"
