@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka.errors import for_code
+from kafka.errors import KafkaStorageError, NotCoordinatorError, for_code
 
 from dafka.broker.interface.broker import Error
 from dafka.protocol.errors import DafkaError
@@ -19,6 +19,12 @@ class BadRequestError(DafkaError):
 def error_code(error: Error | None) -> int:
     """The error code of an error; 0 for None."""
     return 0 if error is None else int(error.errno)
+
+
+def coordinator_code(error: Error | None) -> int:
+    """The error code of a coordinator that answers for what it stores: where it cannot, clients are to look
+    for it again, and try again, as with Kafka. Most know no other error of its disk, and give up."""
+    return error_code(NotCoordinatorError if error is KafkaStorageError else error)
 
 
 def error_of(code: int) -> Error | None:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from kafka.errors import NotLeaderForPartitionError, UnknownError, UnknownTopicOrPartitionError
+from kafka.errors import (
+    KafkaStorageError,
+    NotCoordinatorError,
+    NotLeaderForPartitionError,
+    UnknownError,
+    UnknownTopicOrPartitionError,
+)
 
-from dafka.broker.codec.errors import BadRequestError, error_code, error_message, error_of
+from dafka.broker.codec.errors import BadRequestError, coordinator_code, error_code, error_message, error_of
 from dafka.protocol.errors import DafkaError
 
 
@@ -15,6 +21,11 @@ from dafka.protocol.errors import DafkaError
 def test_an_error_has_kafkas_code_and_none_has_0(error: type | None, code: int) -> None:
     assert error_code(error) == code
     assert error_of(code) is error
+
+
+def test_a_coordinator_whose_disk_fails_has_the_code_of_one_that_has_moved() -> None:
+    assert coordinator_code(KafkaStorageError) == NotCoordinatorError.errno
+    assert (coordinator_code(None), coordinator_code(UnknownError)) == (0, -1)
 
 
 def test_an_error_with_a_message_of_its_own_has_the_code_of_its_class() -> None:

@@ -17,7 +17,7 @@ from kafka.errors import (
 )
 from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
 
-from dafka.broker.codec.errors import error_code
+from dafka.broker.codec.errors import coordinator_code, error_code
 from dafka.broker.codec.limits import INLINE_ITEMS
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error, TopicPartition
 from dafka.broker.server.answers.naming import (
@@ -83,7 +83,7 @@ def offset_commit(broker: BrokerInterface, request: Any, context: Context) -> An
                 name=name,
                 topic_id=topic_id,
                 partitions=[
-                    _CommitPartition(partition_index=number, error_code=error_code(error))
+                    _CommitPartition(partition_index=number, error_code=coordinator_code(error))
                     for number, error in partitions
                 ],
             )

@@ -29,7 +29,7 @@ from kafka.protocol.producer.transaction import (
     WriteTxnMarkersResponse,
 )
 
-from dafka.broker.codec.errors import error_code, error_message
+from dafka.broker.codec.errors import coordinator_code, error_code, error_message
 from dafka.broker.groups.patterns import InvalidRegularExpressionError, matching
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error, TopicPartition
 from dafka.broker.interface.transactions import NO_EPOCH, NO_PRODUCER_ID, ListedTransaction, Writes
@@ -76,9 +76,10 @@ def init_producer_id(broker: BrokerInterface, request: Any, context: Context) ->
         request.producer_id,
         request.producer_epoch,
     )
+    alone = request.transactional_id is None  # of no coordinator
     return InitProducerIdResponse(
         throttle_time_ms=0,
-        error_code=_code(identity.error, request, 4),
+        error_code=error_code(identity.error) if alone else _code(identity.error, request, 4),
         producer_id=identity.producer_id,
         producer_epoch=identity.epoch,
     )
@@ -220,7 +221,7 @@ def _code(error: Error | None, request: Any, fenced_since: int) -> int:
     """The error code. Before version ``fenced_since`` clients know no PRODUCER_FENCED, and handle
     INVALID_PRODUCER_EPOCH in its place."""
     fenced = error is ProducerFencedError and version_of(request) < fenced_since
-    return error_code(InvalidProducerEpochError if fenced else error)
+    return coordinator_code(InvalidProducerEpochError if fenced else error)
 
 
 def txn_offset_commit(broker: BrokerInterface, request: Any, context: Context) -> Any:
@@ -250,7 +251,7 @@ def txn_offset_commit(broker: BrokerInterface, request: Any, context: Context) -
                 name=name,
                 partitions=[
                     _Committed.TxnOffsetCommitResponsePartition(
-                        partition_index=number, error_code=error_code(error)
+                        partition_index=number, error_code=coordinator_code(error)
                     )
                     for number, error in partitions
                 ],

@@ -9,18 +9,23 @@ from broker.clients import Client
 from broker.server.client import answered
 from kafka.errors import (
     InvalidProducerEpochError,
+    KafkaStorageError,
+    NotCoordinatorError,
     OperationNotAttemptedError,
     ProducerFencedError,
     TransactionAbortableError,
     UnknownTopicOrPartitionError,
 )
 from kafka.protocol.admin import DescribeTransactionsRequest, ListTransactionsRequest
+from kafka.protocol.consumer import OffsetCommitRequest
 from kafka.protocol.producer import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
     InitProducerIdRequest,
 )
+
+from dafka.log import LogWriteError
 
 
 @pytest.mark.parametrize(
@@ -62,6 +67,37 @@ def test_a_fenced_producer_gets_an_error_that_its_version_knows(
         request = EndTxnRequest(transactional_id="payments", committed=True, **who)
         code = answered(client, request, version).error_code
     assert code == error.errno
+
+
+def test_a_coordinator_that_cannot_write_is_to_be_looked_for_again(client: Client, monkeypatch):
+    """As with Kafka: clients try again then. Of another error of its disk they know nothing, and give up."""
+    client.create("topic")
+    identity = client.call("init_producer_id", "payments", 60.0)
+    who = {"producer_id": identity.producer_id, "producer_epoch": identity.epoch}
+    part = OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=5, committed_metadata=None
+    )
+    topic_id = client.call("metadata", ["topic"]).topics["topic"].topic_id
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic(topic_id=topic_id, partitions=[part])
+    adding = AddOffsetsToTxnRequest(transactional_id="payments", group_id="group", **who)
+    ending = EndTxnRequest(transactional_id="payments", committed=True, **who)
+
+    def full(*_: object) -> None:
+        raise LogWriteError(client.core.log.path, "no space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(client.core.log._storage, "commit", full)
+        committing = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=[topic])
+        (committed,) = answered(client, committing).topics[0].partitions
+        codes = {committed.error_code, answered(client, adding, 3).error_code}
+        assert codes == {NotCoordinatorError.errno}
+        alone = InitProducerIdRequest(transactional_id=None, producer_id=-1, producer_epoch=-1)
+        assert answered(client, alone, 4).error_code in (0, KafkaStorageError.errno)  # nobody's
+    assert answered(client, adding, 3).error_code == 0
+    with monkeypatch.context() as broken:
+        broken.setattr(client.core.log._storage, "commit", full)
+        assert answered(client, ending, 3).error_code == NotCoordinatorError.errno
+    assert answered(client, ending, 3).error_code == 0
 
 
 @pytest.mark.parametrize("name", ["", "nobody"])
