@@ -11,6 +11,9 @@ import multiprocessing
 import sys
 import time
 import traceback
+from functools import partial
+
+from tests.seeds import outcome
 
 from .scenario import build, simulate
 
@@ -44,22 +47,12 @@ def _one(seed: int, trace: bool) -> int:
     return 1
 
 
-def outcome(seed: int) -> tuple[int, int, str]:
-    """Seed, messages, and the violation in words, empty for none."""
-    try:
-        return seed, simulate(seed).messages, ""
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{where.filename.rpartition('/')[2]}:{where.lineno}"
-        return seed, 0, f"{type(error).__name__}: {error} ({place})"
-
-
 def _many(seeds: range, processes: int | None) -> int:
     began = time.monotonic()
     done = messages = violations = 0
     shown = sys.stderr.isatty()
     with multiprocessing.Pool(processes) as pool:
-        for seed, carried, violation in pool.imap_unordered(outcome, seeds, chunksize=5):
+        for seed, carried, violation in pool.imap_unordered(partial(outcome, simulate), seeds, chunksize=5):
             done += 1
             messages += carried
             if violation:

@@ -165,8 +165,8 @@ class Registry:
             headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
         prefix = quote(urlsplit(self._options.url).path.rstrip("/"), safe="/%")
         connection.request("GET", prefix + path, headers=headers)
-        response = connection.getresponse()
-        content = response.read(limits.SCHEMA_OCTETS + 1)
+        with connection.getresponse() as response:  # which may have the connection for itself
+            content = response.read(limits.SCHEMA_OCTETS + 1)
         if len(content) > limits.SCHEMA_OCTETS:
             raise DecodingError(f"the registry's answer has more than {limits.SCHEMA_OCTETS} octets")
         if response.status == 404:

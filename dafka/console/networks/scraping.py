@@ -47,8 +47,8 @@ def _ask(host: str, port: int) -> dict[str, Any]:
     try:
         with gevent.Timeout(limits.SCRAPE_SECONDS):
             connection.request("GET", "/metrics", headers={"Accept": "text/plain"})
-            answer = connection.getresponse()
-            text = answer.read(limits.SCRAPED_OCTETS).decode("utf-8", "replace")
+            with connection.getresponse() as answer:  # which may have the connection for itself
+                text = answer.read(limits.SCRAPED_OCTETS).decode("utf-8", "replace")
         metrics = read_metrics(text) if answer.status == 200 else None
         if not metrics:
             error = f"the answer, {answer.status}, is not the metrics of a node"

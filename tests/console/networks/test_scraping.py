@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from dafka.console import limits
+from dafka.console.green_http import GreenConnection
 from dafka.console.networks import scraping
 from dafka.console.networks.scraping import Scraper, read_metrics
 from dafka.mesh.prometheus import MetricsServer
@@ -109,3 +110,19 @@ def test_servers_are_forgotten(monkeypatch):
     for port in (1, 2, 3, 1):
         assert scraper.ask("x", port)["metrics"] == {"port": port}
     assert len(scraper._servers) == 2
+
+
+def test_a_connection_is_closed_whoever_still_has_its_answer(monkeypatch):
+    """Where its server closes it, it is the answer's alone."""
+    answers = []
+
+    class Kept(GreenConnection):
+        def getresponse(self):
+            answers.append(super().getresponse())
+            return answers[-1]
+
+    monkeypatch.setattr(scraping, "GreenConnection", Kept)
+    monkeypatch.setattr(limits, "SCRAPED_OCTETS", 10)
+    with answering(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + b"dafka_store_lag 1.0\n" * 100) as port:
+        Scraper().ask("127.0.0.1", port)
+    assert [one.isclosed() for one in answers] == [True]

@@ -19,6 +19,7 @@ from typing import Any
 
 from tests.overlay.channels import simulation as channels
 from tests.overlay.stores import simulation as stores
+from tests.seeds import outcome
 
 from . import slow_readers
 from .scenario import build, simulate
@@ -64,21 +65,13 @@ def _one(of: str, seed: int, trace: bool) -> int:
     return 0
 
 
-def outcome(of: str, seed: int) -> tuple[int, int, str]:
-    """Seed, messages, and the violation in words, empty for none."""
-    try:
-        return seed, SIMULATIONS[of](seed).messages, ""
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{where.filename.rpartition('/')[2]}:{where.lineno}"
-        return seed, 0, f"{type(error).__name__}: {error} ({place})"
-
-
 def _many(of: str, seeds: range, processes: int | None) -> int:
     began = time.monotonic()
     done = messages = violations = 0
     with multiprocessing.Pool(processes) as pool:
-        for seed, carried, violation in pool.imap_unordered(partial(outcome, of), seeds, chunksize=5):
+        for seed, carried, violation in pool.imap_unordered(
+            partial(outcome, SIMULATIONS[of]), seeds, chunksize=5
+        ):
             done += 1
             messages += carried
             if violation:

@@ -97,7 +97,8 @@ def address_of(text: str) -> Address:
 def subnet_text(value: Subnet) -> str:
     """``10.1.2.0/24``; one that reaches beyond the IPv4 addresses is written as one of IPv6."""
     if value.network.is_v4 and value.bits < _MAPPED_BITS:
-        return f"{ipaddress.IPv6Address(bytes(value.network))}/{value.bits}"
+        high, low = (int.from_bytes(value.network[at : at + 2], "big") for at in (12, 14))
+        return f"::ffff:{high:x}:{low:x}/{value.bits}"
     return str(value)
 
 
