@@ -304,11 +304,13 @@ class Deliveries:
         prefix = key_of(group, partition.topic.topic_id, partition.number)
         epoch = 0 if state is None else state.state_epoch
         saved = Saved(self._states.writer, prefix, keys, epoch, lambda: delivery.machine, delivery.written)
-        if state is None or state.start == NO_START:
+        is_new = state is None or state.start == NO_START
+        if state is None or is_new:
             machine = SharePartition(self._first_offset(delivery))
             machine.told = None
         else:
             machine = state.revived()
+        start = machine.start
         machine.truncate(partition.high_watermark)
         machine.trim(partition.log_start)
         delivery.machine, delivery.saved = machine, saved
@@ -316,7 +318,7 @@ class Deliveries:
             saved.close()
         else:
             partition.watch(delivery)
-        error = saved.end(saved.begin(whole=state is None or state.start != machine.start))
+        error = saved.end(saved.begin(whole=is_new or start != machine.start))
         if error is not None:
             raise LogWriteError(self._states.writer.log.path, f"the state of group {group!r} was not written")
 

@@ -442,6 +442,7 @@ class SharePartition:
         self._locks.clear()
         self._count()
         self._advance()
+        self.changed.clear()
         self._start_writing = self._start_written = self.start
 
     def _count(self) -> None:

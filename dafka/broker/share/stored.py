@@ -1,8 +1,9 @@
 """The stored form of a share partition, in bytes: a snapshot, or the changes since.
 
-Both are a header with the state epoch and the start offset, and runs of offsets with state and number of
-deliveries. A snapshot has all runs; a change has those that take the place of what was there. Acquired runs
-are stored as available: a restart ends all locks.
+Both are a header with the state epoch and the start offset that tools see, and runs of offsets with state and
+number of deliveries. A snapshot has all runs; a change has those that take the place of what was there. What
+is done with between that start and the own one is a run as well. Acquired runs are stored as available: a
+restart ends all locks.
 """
 
 from __future__ import annotations
@@ -74,14 +75,13 @@ def snapshot(state_epoch: int, partition: SharePartition | None) -> bytes:
     """Everything about a share partition; None: nobody has read it yet."""
     if partition is None:
         return _HEADER.pack(True, state_epoch, NO_START)
-    return _HEADER.pack(True, state_epoch, _start_of(partition)) + _packed(
-        partition.within(partition.start, partition.end)
-    )
+    header = _HEADER.pack(True, state_epoch, _start_of(partition)) + _done_with(partition)
+    return header + _packed(partition.within(partition.start, partition.end))
 
 
 def change(state_epoch: int, partition: SharePartition, ranges: Iterable[tuple[int, int]]) -> bytes:
     """A change: the states of these ranges of offsets, in bytes."""
-    packed = bytearray(_HEADER.pack(False, state_epoch, _start_of(partition)))
+    packed = bytearray(_HEADER.pack(False, state_epoch, _start_of(partition)) + _done_with(partition))
     at = partition.start
     for first, last in sorted(ranges):
         first = max(first, at)
@@ -117,7 +117,16 @@ def restored(values: Iterable[bytes], over: Over = iter) -> Stored | None:
 
 
 def _start_of(partition: SharePartition) -> int:
-    return partition.start if partition.told is not None else _UNSETTLED - partition.start
+    if partition.told is None:
+        return _UNSETTLED - partition.start
+    return min(partition.told, partition.start)
+
+
+def _done_with(partition: SharePartition) -> bytes:
+    """The run from the start that tools see up to the start."""
+    first = partition.start if partition.told is None else partition.told
+    done = [(first, partition.start - 1, RecordState.ACKNOWLEDGED, 0)]
+    return _packed(done if first < partition.start else [])
 
 
 def overlay(runs: Runs, first: int, last: int, state: RecordState, count: int) -> None:

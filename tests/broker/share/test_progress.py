@@ -65,6 +65,35 @@ def test_stored_progress_is_counted_after_a_restart(broker):
     assert found.available + found.ahead == 3
 
 
+def test_the_start_that_tools_see_stays_when_the_last_member_goes_and_after_a_restart(broker):
+    """As in Kafka: it is where the last acknowledgement has found it."""
+    call = Client(broker).call
+    member = Member(call, GROUP, "jobs")
+    member.heartbeat()
+    call("produce", {("jobs", 0): [batch(*[b"x"] * 10)]})
+    member.fetch()
+    member.acknowledge((0, 3, ACCEPT))
+    member.acknowledge((4, 9, REJECT))
+
+    def told(call):
+        found = call("share_offsets", GROUP).partitions["jobs", 0]
+        return found.start, found.lag, standings(call)["jobs", 0].start
+
+    assert told(call) == (4, 0, 10)
+    member.acknowledge(epoch=-1)
+    member.heartbeat(epoch=-1)
+    assert call("describe_share_groups", [GROUP])[GROUP].state == "Empty"
+    assert told(call) == (4, 0, 10)
+    broker.stop()
+    broker.start()
+    call = Client(broker).call
+    assert told(call) == (4, 0, 10)
+    member = Member(call, GROUP, "jobs")
+    member.heartbeat()
+    assert member.fetch().error is None
+    assert told(call) == (4, 0, 10)
+
+
 def test_other_groups_have_none(broker):
     call = Client(broker).call
     assert call("share_standings", "nobody").error is errors_.GroupIdNotFoundError
