@@ -46,17 +46,20 @@ def restoring(
         yield
     for topics in prepared:
         group.prepared(topics)
-    # Everything is somebody's, and nobody is to read what is not to be read any more.
+    # Everything is somebody's, and nobody is to read what is not to be read any more, or not by that member:
+    # one may have had another expression that was yet to be resolved.
     owned, is_known = Owned(), True
-    partitions: dict[UUID, int] = {}
-    for some in in_pieces(group.ids_and_partitions(), limits.TOPICS_AT_ONCE):
-        partitions.update(some)
+    names: dict[UUID, str] = {}
+    left = 0
+    for some in in_pieces(group.known(), limits.TOPICS_AT_ONCE):
+        names.update((topic.topic_id, name) for name, topic in some)
+        left += sum(topic.partitions for _, topic in some)
         yield
-    left = sum(partitions.values())
-    for target in [group.target_of(member) for member in group.members.values()]:
-        for piece in in_pieces(target.items(), limits.TOPICS_AT_ONCE):
+    for member in list(group.members.values()):
+        topics = member.topics
+        for piece in in_pieces(group.target_of(member).items(), limits.TOPICS_AT_ONCE):
             wanted = dict(piece)
-            is_known = is_known and all(map(partitions.__contains__, wanted))
+            is_known = is_known and all(names.get(one) in topics for one in wanted)
             left -= size(owned.take(wanted))
             yield
     group.begin_again(whole.members, whole.assignment_epoch, is_known and not left)

@@ -53,11 +53,11 @@ class PartitionGroup(ModernGroup[M, Assignment]):
 
     def partitions(self) -> Mapping[UUID, int]:
         """How many partitions each topic has that exists and is subscribed to."""
-        return dict(self.ids_and_partitions())
+        return {topic.topic_id: topic.partitions for topic in self._known.values()}
 
-    def ids_and_partitions(self) -> Iterator[tuple[UUID, int]]:
-        """The same, one topic after the other; nothing may change meanwhile."""
-        return ((topic.topic_id, topic.partitions) for topic in self._known.values())
+    def known(self) -> Iterator[tuple[str, KnownTopic]]:
+        """These topics by their names, one after the other; nothing may change meanwhile."""
+        return iter(self._known.items())
 
     def draft(self) -> Draft:
         """What the input for the target of this epoch is made of."""

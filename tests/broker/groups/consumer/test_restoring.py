@@ -66,6 +66,17 @@ def test_one_that_was_on_its_way_goes_on(topics):
     assert got.assignment == {topic: {2, 3}} and group.state_name == "Stable"
 
 
+def test_partitions_that_a_member_has_no_more_by_its_new_expression_are_assigned_again(topics):
+    """It was told to give them up before the restart, and what the new expression matches was not known."""
+    x = member(topics, "x", 0, 1)
+    y = member(topics, "y", target=(2, 3))._replace(names=frozenset(), regex="a.*")
+    group = restored(topics, x, y, assignment_epoch=5)
+    assert (group.state_name, group.epoch) == ("Assigning", 6)
+    topic = topics.known["t"].topic_id
+    got = group.heartbeat(1.0, ConsumerHeartbeat("x", 5, owned={topic: [0, 1]}), 10.0, 9)
+    assert got.assignment == {topic: {0, 1, 2, 3}}
+
+
 def test_one_that_waits_for_its_target_gets_it_without_another_epoch(topics):
     x, y = member(topics, "x", 0, 1, 2, 3, epoch=4), member(topics, "y", epoch=0)
     group = restored(topics, x, y, assignment_epoch=4)
