@@ -68,12 +68,20 @@ def test_a_topic_that_was_deleted_is_another_epoch_for_a_member_that_no_longer_s
 ):
     topic.create("old", 1)
     found = assigned(topic, "x", join(topic, "x", topics=[], regex="o.*"))
-    monkeypatch.setattr(
-        "dafka.broker.groups.consumer.coordinator.matching", lambda regex, names: gevent.sleep(100)
-    )
+    matched = Event()
+
+    def slowly(regex: str, names: Any) -> list[str]:
+        while not matched.is_set():
+            gevent.sleep(0.001)
+        return matching(regex, names)
+
+    monkeypatch.setattr("dafka.broker.groups.consumer.coordinator.matching", slowly)
     topic.change("delete_topics", ["old"])
-    send(topic, "x", found.member_epoch, regex="t")
-    assert described(topic).epoch == found.member_epoch + 1
+    try:
+        send(topic, "x", found.member_epoch, regex="t")
+        assert described(topic).epoch == found.member_epoch + 1
+    finally:
+        matched.set()
 
 
 def test_a_topic_that_is_created_while_an_expression_is_matched_is_found(topic, monkeypatch):
