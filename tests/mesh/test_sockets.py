@@ -157,6 +157,8 @@ def leave():
     was_told, readable = bool(told), subscriber.readable()
     print(was_told, readable, subscriber.receive(10))
     assert subscriber.receive(10) == [] and not subscriber.readable()
+    subscriber.close()  # the loop would look at the descriptor of one that is collected
+    publisher.close(linger=0)
 
 
 get_hub().run(leave)
