@@ -27,6 +27,19 @@ def assigned(client: Client, name: str, told: Any, **fields: Any) -> Any:
     return until(lambda: (again := send(client, name, told.member_epoch, **fields)).assignment and again)
 
 
+def matched_later(monkeypatch: pytest.MonkeyPatch) -> Event:
+    """From now on nothing is known to match before this event is set."""
+    matched = Event()
+
+    def slowly(regex: str, names: Any) -> list[str]:
+        while not matched.is_set():
+            gevent.sleep(0.001)
+        return matching(regex, names)
+
+    monkeypatch.setattr("dafka.broker.groups.consumer.coordinator.matching", slowly)
+    return matched
+
+
 def test_expressions_are_re2s_and_find_topics_that_are_created_later(topic):
     found = assigned(topic, "x", join(topic, "x", topics=[], regex="t.*"))
     assert count(found) == 6
@@ -42,14 +55,7 @@ def test_expressions_are_re2s_and_find_topics_that_are_created_later(topic):
 
 
 def test_a_heartbeat_does_not_wait_for_what_its_expression_matches(topic, monkeypatch):
-    matched = Event()
-
-    def slowly(regex: str, names: Any) -> list[str]:
-        while not matched.is_set():
-            gevent.sleep(0.001)
-        return matching(regex, names)
-
-    monkeypatch.setattr("dafka.broker.groups.consumer.coordinator.matching", slowly)
+    matched = matched_later(monkeypatch)
     topic.create("t2", 2)
     try:
         first = join(topic, "x", "t2", regex="t")
@@ -68,14 +74,7 @@ def test_a_topic_that_was_deleted_is_another_epoch_for_a_member_that_no_longer_s
 ):
     topic.create("old", 1)
     found = assigned(topic, "x", join(topic, "x", topics=[], regex="o.*"))
-    matched = Event()
-
-    def slowly(regex: str, names: Any) -> list[str]:
-        while not matched.is_set():
-            gevent.sleep(0.001)
-        return matching(regex, names)
-
-    monkeypatch.setattr("dafka.broker.groups.consumer.coordinator.matching", slowly)
+    matched = matched_later(monkeypatch)
     topic.change("delete_topics", ["old"])
     try:
         send(topic, "x", found.member_epoch, regex="t")
