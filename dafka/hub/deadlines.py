@@ -80,6 +80,7 @@ class Deadlines(Generic[K]):
             left = self._heap[0][0] - self._clock() if self._heap else inf
             if left > 0:
                 self._changed.wait(max(left, SHORTEST_WAIT) if self._heap else None)
+                self._hub.turns.share()  # what is due may take some milliseconds, as others before it
                 continue
             at, _, key = heapq.heappop(self._heap)
             if self._valid.get(key) == at:

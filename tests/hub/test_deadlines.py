@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from timing import until
 
+from dafka.hub import limits, turns
 from dafka.hub.deadlines import Deadlines
 from dafka.hub.hub import get_hub
-from dafka.hub.turns import next_turn
+from dafka.hub.turns import in_later_turn, next_turn
 
 
 class Table:
@@ -48,6 +49,27 @@ def test_keys_are_due_in_the_order_of_their_deadlines(table: Table):
     until(lambda: table.due == ["a", "b"])
     table.pass_time(30.0)
     until(lambda: table.due == ["a", "b", "c"])
+
+
+def test_what_is_due_has_a_turn_with_room(table: Table, monkeypatch: pytest.MonkeyPatch):
+    pauses = [0]
+
+    def pause(go_on: Callable[[None], object]) -> None:
+        pauses[0] += 1
+        in_later_turn(go_on)
+
+    called_after = list[int]()
+    monkeypatch.setattr(table, "note", lambda key: called_after.append(pauses[0]))
+    deadlines = table.hub.run(Deadlines, table.hub, lambda key: table.note(key), lambda: table.now)
+    table.hub.run(deadlines.set, "a", 10.0)
+    table.hub.run(next_turn)  # it waits
+    monkeypatch.setattr(limits, "PACE_SECONDS", 0.0)  # each turn has been long
+    monkeypatch.setattr(turns, "in_later_turn", pause)
+    table.now = 10.0
+    table.hub.run(deadlines.check)
+    until(lambda: called_after)
+    table.hub.run(deadlines.close)
+    assert called_after[0] >= 1
 
 
 def test_an_earlier_deadline_replaces_a_later_one(table: Table):

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from uuid import UUID
 
 from kafka.errors import GroupIdNotFoundError, InvalidRequestError
 
+from dafka.broker import limits
 from dafka.broker.groups.modern.assignment import NOTHING, Assignment
 from dafka.broker.groups.modern.member import JOIN_EPOCH, LEAVE_EPOCH, ModernMember
 from dafka.broker.groups.modern.partitions import PartitionGroup
@@ -29,6 +31,7 @@ from dafka.broker.share.assignor import assign
 from dafka.broker.share.kept import SavedGroup, SavedMember
 from dafka.broker.share.limits import ASSIGNED_AT_ONCE
 from dafka.broker.topics.topic import KnownTopic
+from dafka.hub.turns import in_pieces
 
 ASSIGNOR = "simple"
 
@@ -168,7 +171,7 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
     def restoring(
         self, now: float, session: float, whole: SavedGroup, members: Sequence[SavedMember]
     ) -> Iterator[None]:
-        """Go on with the members that were kept; the caller may pause after each of them."""
+        """Go on with the members that were kept, in steps; the caller may pause after each of them."""
         for saved in members:
             member = ShareGroupMember(saved.member_id)
             member.epoch, member.previous_epoch = saved.epoch, saved.previous_epoch
@@ -180,15 +183,18 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
             self.target[member.member_id] = member.told if saved.target is None else saved.target
             self.touch(now, member, session)
             yield
-        known = self.partitions().items()
-        partitions = {(topic, number) for topic, count in known for number in range(count)}
-        read = {
-            (topic, number)
-            for target in self.target.values()
-            for topic, numbers in target.items()
-            for number in numbers
-        }
-        self.begin_again(whole.members, whole.assignment_epoch, read == partitions)
+        read: dict[UUID, set[int]] = {}
+        for target in list(self.target.values()):
+            for piece in in_pieces(target.items(), limits.TOPICS_AT_ONCE):
+                for topic_id, numbers in piece:
+                    read.setdefault(topic_id, set()).update(numbers)
+                yield
+        is_read = True  # every partition, and nothing else
+        for some in in_pieces(self.known(), limits.TOPICS_AT_ONCE):
+            for _, topic in some:
+                is_read = is_read and read.pop(topic.topic_id, set()) == set(range(topic.partitions))
+            yield
+        self.begin_again(whole.members, whole.assignment_epoch, is_read and not read)
 
     # -- describing -----------------------------------------------------------------------------------
 

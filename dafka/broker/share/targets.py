@@ -15,6 +15,7 @@ class Targets:
     """The targets of one broker's share groups. Hub side."""
 
     def __init__(self, hub: Hub, groups: Groups) -> None:
+        self._hub = hub
         self._groups = groups
         self._targets = targets.Targets[ShareGroup](hub, self._is_due, self._compute, groups.changed)
         groups.watchers.append(self._changed)
@@ -45,5 +46,5 @@ class Targets:
 
     def _compute(self, group: ShareGroup) -> None:
         draft = group.draft()
-        target = targets.ASIDE.run(draft.target, assign)
+        target = targets.computed(self._hub, draft.target, assign)
         group.install(draft.epoch, target, self._groups.clock())

@@ -15,6 +15,7 @@ from broker.groups.modern.world import standing
 from broker.groups.restarts import HOST, Disk
 from kafka.errors import FencedMemberEpochError, UnknownMemberIdError
 
+from dafka.broker import limits
 from dafka.broker.groups.modern.assignment import Assignment
 from dafka.broker.interface.groups import GroupType
 from dafka.broker.interface.share import ShareHeartbeat
@@ -44,6 +45,51 @@ def test_a_group_is_read_as_it_was():
     assert FORMAT.is_whole(row) and FORMAT.read_whole(row) == SavedGroup(2, 7)
     assert FORMAT.is_whole(row[:1]) and FORMAT.read_whole(row[:1]) == SavedGroup(2, None)
     assert not FORMAT.is_whole([-1])
+
+
+T, U = UUID(int=1), UUID(int=2)
+
+
+def restored(topics: FakeTopics, *targets: Assignment) -> tuple[ShareGroup, int]:
+    """A group of members with these targets, all of epoch 1, after a restart; and in how many steps."""
+    group = ShareGroup(0.0, topics, lambda group, name: None, 1)
+    kept = [
+        SavedMember(f"m{number}", 1, 0, None, "c", HOST, frozenset(topics.names()), target)
+        for number, target in enumerate(targets)
+    ]
+    return group, sum(1 for _ in group.restoring(0.0, SESSION, SavedGroup(len(kept), 1), kept))
+
+
+@pytest.mark.parametrize(
+    "targets, is_as_it_was",
+    [
+        ([{T: {0, 1, 2}, U: {0}}], True),
+        ([{T: {0, 1}, U: {0}}, {T: {1, 2}}], True),  # several members may read a partition
+        ([{T: {0, 1, 2}}], False),
+        ([{T: {0, 1}, U: {0}}], False),
+        ([{T: {0, 1, 2, 3}, U: {0}}], False),
+        ([{T: {0, 1, 3}, U: {0}}], False),
+        ([{T: {0, 1, 2}, U: {0}, UUID(int=3): {0}}], False),
+    ],
+)
+def test_a_group_whose_members_read_all_there_is_and_nothing_else_goes_on(targets, is_as_it_was):
+    topics = FakeTopics(t=3, u=1)
+    ids = {T: topics.find("t").topic_id, U: topics.find("u").topic_id}
+    group, _ = restored(
+        topics,
+        *({ids.get(topic, topic): frozenset(some) for topic, some in one.items()} for one in targets),
+    )
+    assert group.needs_target is not is_as_it_was
+
+
+def test_what_very_many_members_read_is_looked_at_in_steps(monkeypatch):
+    """A thousand topics take a millisecond: their ids are hashed by Python."""
+    monkeypatch.setattr(limits, "TOPICS_AT_ONCE", 2)
+    topics = FakeTopics(**{f"t{number}": 1 for number in range(10)})
+    everything = {topics.find(name).topic_id: frozenset({0}) for name in topics.names()}
+    group, steps = restored(topics, *[everything] * 3)
+    assert not group.needs_target
+    assert steps == 3 + 3 * 5 + 5  # members, the topics of each, and all topics
 
 
 class History:

@@ -20,7 +20,7 @@ from dafka.broker.groups.consumer.requests import check_heartbeat
 from dafka.broker.groups.consumer.restoring import restoring
 from dafka.broker.groups.group import Group
 from dafka.broker.groups.modern.member import JOIN_EPOCH
-from dafka.broker.groups.modern.targets import ASIDE, Targets
+from dafka.broker.groups.modern.targets import Targets, computed
 from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.groups.patterns import matching
 from dafka.broker.groups.registry import AnyGroup, Groups
@@ -175,7 +175,7 @@ class ConsumerGroups(ConsumerGroupInterface):
 
     def _assign(self, group: ConsumerGroup) -> None:
         draft = group.draft()
-        target = ASIDE.run(draft.target, group.assignor)
+        target = computed(self._hub, draft.target, group.assignor)
         group.install(draft.epoch, target, self._groups.clock())
 
     # -- regular expressions --------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from dafka.broker.groups.registry import AnyGroup
 from dafka.hub.changes import Changes
@@ -21,13 +21,23 @@ ASIDE = Aside(1)
 """Where targets are computed, for groups of all types."""
 
 G = TypeVar("G", bound=AnyGroup)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def computed(hub: Hub, assign: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """A target, computed in ``ASIDE``. To install one takes some milliseconds: that has a turn with room."""
+    target = ASIDE.run(assign, *args, **kwargs)
+    hub.turns.share()
+    return target
 
 
 class Targets(Generic[G]):
     """Has the targets of groups of one type computed when they are due. Hub side.
 
-    ``is_due(name, group)``: whether the group needs another target now. ``compute(group)`` computes one, in
-    ``ASIDE``, and installs it; it waits as a green thread. ``changed(name, group)`` is called after that.
+    ``is_due(name, group)``: whether the group needs another target now. ``compute(group)`` has one
+    :func:`computed`, and installs it; it waits as a green thread. ``changed(name, group)`` is called after
+    that.
     """
 
     def __init__(
@@ -57,10 +67,14 @@ class Targets(Generic[G]):
         """Wait as a green thread until a target is installed, or its computation has failed."""
         self._running[group].wait()
 
+    def _is_due_now(self, name: str, group: G) -> bool:
+        self._hub.turns.share()  # to list ten thousand members takes some milliseconds
+        return self._is_due(name, group)
+
     def _run(self, name: str, group: G) -> None:
         changes = self._running[group]
         try:
-            while self._is_due(name, group):
+            while self._is_due_now(name, group):
                 self._compute(group)
                 self._changed(name, group)
                 changes.tell()

@@ -19,7 +19,7 @@ from kafka.errors import (
 )
 
 from dafka.broker.groups.modern.member import JOIN_EPOCH
-from dafka.broker.groups.modern.targets import ASIDE, Targets
+from dafka.broker.groups.modern.targets import Targets, computed
 from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.groups.registry import AnyGroup, Groups
 from dafka.broker.groups.streams.group import Answer, Settings, StreamsGroup
@@ -227,7 +227,7 @@ class StreamsGroups(StreamsGroupInterface):
 
     def _assign(self, group: StreamsGroup) -> None:
         spec = group.spec()
-        target = ASIDE.run(assign_sticky, spec)
+        target = computed(self._hub, assign_sticky, spec)
         group.install(spec.epoch, target, self._groups.clock())
 
     # -- describing -----------------------------------------------------------------------------

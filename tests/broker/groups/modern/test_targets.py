@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from broker.pausing import at_pause, counted_pauses
 from timing import until
 
-from dafka.broker.groups.modern.targets import ASIDE, Targets
+from dafka.broker.groups.modern.targets import ASIDE, Targets, computed
 from dafka.hub.hub import get_hub, is_hub_here
 from dafka.hub.turns import in_later_turn
 
@@ -55,6 +56,31 @@ def test_a_target_is_computed_outside_of_the_hub_and_again_while_one_is_due(targ
     finish(targets, group)
     assert group.computed_by_the_hub == [False] * 3
     assert group.told_at == [2, 1, 0]  # each target is told, so that it is kept and the next one has its time
+
+
+def test_a_target_is_begun_and_installed_in_turns_with_room(monkeypatch):
+    pauses = counted_pauses(monkeypatch)  # each turn has been long
+    begun, installed = list[int](), list[int]()
+
+    def compute(group: Any) -> None:
+        begun.append(pauses())
+        computed(get_hub(), is_hub_here)
+        installed.append(pauses())
+        group.due -= 1
+
+    group, targets = Many(2), made(compute)
+    renew(targets, group)
+    finish(targets, group)
+    assert begun == [1, 3]
+    assert installed == [2, 4]
+
+
+def test_a_target_that_is_due_no_more_when_there_is_room_is_not_begun(monkeypatch):
+    group, targets = Many(1), made(compute)
+    happened = at_pause(monkeypatch, "_run", lambda: setattr(group, "due", 0))
+    renew(targets, group)
+    finish(targets, group)
+    assert (happened(), group.began) == (1, 0)
 
 
 def test_a_group_has_one_computation_at_a_time(targets):
