@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import gevent
+import gevent.socket
 import pytest
 from timing import until
 
@@ -79,3 +80,23 @@ def test_no_socket_stays_of_an_attempt_that_is_given_up(monkeypatch):
         until(lambda: set(listening._open) <= before, "the attempt's socket is let go")
         for one in waiting:
             one.close()
+
+
+def test_a_socket_that_was_connected_with_itself_is_refused_and_gives_the_port_back(monkeypatch):
+    """The system gives a socket that connects any free port, which may be the one it connects to."""
+
+    class GivenThatPort(gevent.socket.socket):
+        def connect(self, address):
+            self.bind(address)
+            super().connect(address)
+
+    with sockets.create_server(("127.0.0.1", 0)) as server:
+        free = server.getsockname()[1]
+    monkeypatch.setattr(gevent.socket, "socket", GivenThatPort)
+    several(monkeypatch, "127.0.0.1")
+    before = set(listening._open)
+    with pytest.raises(ConnectionRefusedError, match=f"nobody listens at somewhere:{free}"):
+        get_hub().run(dialled, free)
+    assert set(listening._open) == before
+    with sockets.create_server(("127.0.0.1", free)):
+        pass
