@@ -51,7 +51,7 @@ def test_keys_are_due_in_the_order_of_their_deadlines(table: Table):
     until(lambda: table.due == ["a", "b", "c"])
 
 
-def test_what_is_due_has_a_turn_with_room(table: Table, monkeypatch: pytest.MonkeyPatch):
+def test_due_calls_have_a_turn_with_room(table: Table, monkeypatch: pytest.MonkeyPatch):
     pauses = [0]
 
     def pause(go_on: Callable[[None], object]) -> None:

@@ -82,7 +82,7 @@ def test_a_group_whose_members_read_all_there_is_and_nothing_else_goes_on(target
     assert group.needs_target is not is_as_it_was
 
 
-def test_what_very_many_members_read_is_looked_at_in_steps(monkeypatch):
+def test_subscriptions_of_very_many_members_are_looked_at_in_steps(monkeypatch):
     """A thousand topics take a millisecond: their ids are hashed by Python."""
     monkeypatch.setattr(limits, "TOPICS_AT_ONCE", 2)
     topics = FakeTopics(**{f"t{number}": 1 for number in range(10)})
