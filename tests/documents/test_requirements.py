@@ -47,7 +47,7 @@ def requirements():
 
 
 def is_for_it(file):
-    """Whether the oldest Python installs a file; as with pip, if what the file says of that makes no sense."""
+    """Whether the oldest Python installs a file; as with pip, if what it says of that makes no sense."""
     try:
         return oldest_python() in SpecifierSet(file["requires-python"] or "")
     except InvalidSpecifier:
