@@ -21,6 +21,7 @@ from dafka.log.errors import TableValueError
 from dafka.log.limits import PAUSE_KEYS, READ_KEYS, TABLE_VALUE_BYTES
 from dafka.log.ordered import OrderedKeys
 from dafka.protocol.json_text import check_depth, read_json
+from dafka.protocol.parted import PartedDict
 
 TABLE_TAG = b"t"
 
@@ -67,7 +68,7 @@ class Table:
         self._load_some = load_some
         self._shape: shapes.RowShape | None = None
         self._keeps = True  # the values that are committed or read
-        self._stored: dict[str, bytes | None] = {}  # None: on disk, not read yet
+        self._stored = PartedDict[str, bytes | None]()  # None: on disk, not read yet
         self._order = OrderedKeys()
         self._ahead: dict[str, tuple[bytes, Any] | None] = {}  # rows still on disk; None: to be read alone
         self._kinds: tuple[Callable[[str], str], Counter[str]] | None = None  # once they are asked for
@@ -159,7 +160,8 @@ class Table:
         """Note the keys that are on disk, which come in order; the log's own. The table is empty still."""
         for begin in range(0, len(keys), PAUSE_KEYS):
             some = keys[begin : begin + PAUSE_KEYS]
-            self._stored.update(dict.fromkeys(some))
+            for key in some:
+                self._stored[key] = None
             self._order.extend(some)
             pause()
 

@@ -47,6 +47,7 @@ from dafka.protocol.commands import (
     StoreHello,
     Trimmed,
 )
+from dafka.protocol.parted import PartedDict
 from dafka.protocol.runs import Run
 from dafka.roles.catchup import CatchUp
 from dafka.roles.known_stores import KnownStores
@@ -72,8 +73,8 @@ class StoreRole:
         self.refused = 0
         """Times something came of a partition that the table had no place for."""
         self._limits = limits
-        self._partitions: dict[tuple[bytes, bytes], StoredPartition] = {}
-        self._led: set[tuple[bytes, bytes]] = set()  # those of them that this process itself leads
+        self._partitions = PartedDict[tuple[bytes, bytes], StoredPartition]()
+        self._led = 0  # how many of them this process itself leads
         self._topics: dict[bytes, dict[bytes, StoredPartition]] = {}  # by address
         self._catchup: CatchUp[StoredPartition] = CatchUp(address, append, begin, limits)
         self._catchup.set_room(limits.uncommitted_records, limits.uncommitted_bytes)
@@ -146,10 +147,10 @@ class StoreRole:
 
     def lead(self, topic: bytes, address: bytes) -> None:
         """This process itself numbers the partition's records. It takes no place of what the mesh brings."""
-        if (topic, address) not in self._led:
-            self._led.add((topic, address))
-            if (topic, address) not in self._partitions:
-                self._add(topic, address, 0, 0)
+        stored = self._partitions.get((topic, address)) or self._add(topic, address, 0, 0)
+        if not stored.led:
+            stored.led = True
+            self._led += 1
 
     def stored(self, now: float, topic: bytes, address: bytes, end: int) -> list[Output]:
         """The log has committed the partition up to, not including, ``end``.
@@ -206,14 +207,13 @@ class StoreRole:
 
     def forget(self, topic: bytes, addresses: Iterable[bytes]) -> None:
         """These partitions were deleted for good: nothing of them is told or asked for any more."""
-        keys = [(topic, address) for address in addresses]
-        self._led.difference_update(keys)
-        known = (self._partitions.pop(key, None) for key in keys)
+        known = (self._partitions.pop((topic, address), None) for address in addresses)
         gone = {stored for stored in known if stored is not None}
         if not gone:
             return
         for stored in gone:
             self._give_back(stored, LAST_SEQUENCE)
+            self._led -= stored.led
         self._catchup.drop(gone)
         for stored in gone:
             del self._topics[topic][stored.address]
@@ -315,7 +315,7 @@ class StoreRole:
     def _partition(self, topic: bytes, address: bytes) -> StoredPartition | None:
         stored = self._partitions.get((topic, address))
         if stored is None:
-            if len(self._partitions) - len(self._led) >= self._limits.partitions or not topic or not address:
+            if len(self._partitions) - self._led >= self._limits.partitions or not topic or not address:
                 self.refused += 1
                 return None
             stored = self._add(topic, address, 0, 0)

@@ -23,11 +23,12 @@ class StoredPartition(Follower):
     """Records below ``next`` are received, those below ``committed`` are in the log; those between are
     ``pending``."""
 
-    __slots__ = ("ack_due", "ack_interval", "committed", "first", "log_end", "pending")
+    __slots__ = ("ack_due", "ack_interval", "committed", "first", "led", "log_end", "pending")
 
     def __init__(self, topic: bytes, address: bytes, first: int, following: int, limits: Limits) -> None:
         super().__init__(topic, address, following, limits.first_window, limits.guessed_record_bytes)
         self.first = first
+        self.led = False  # by this process itself
         self.untried = not following
         self.committed = following
         self.pending: Few[Pending] = ()  # in the order in which they were handed to the log

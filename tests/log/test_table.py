@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -133,7 +134,8 @@ def test_kinds_are_found_once_for_each_key() -> None:
     table.put_stored("c1", None)
     table.drop("b1")
     assert table.kinds(kind_of) == {"a": 2, "c": 1}
-    assert looked_at == ["a1", "a2", "b1", "c1", "b1"]
+    assert sorted(looked_at[:3]) == ["a1", "a2", "b1"]
+    assert looked_at[3:] == ["c1", "b1"]
 
 
 def test_many_keys_come_and_go_in_order() -> None:
@@ -223,3 +225,10 @@ def test_keys_that_are_dropped_while_all_are_looked_at_are_freed_some_at_a_time(
         most, freed[0] = max(most, freed[0]), 0
     assert len(table) == 0
     assert max(most, freed[0]) <= 1000
+
+
+def test_a_table_of_very_many_keys_has_no_container_that_takes_long_to_grow() -> None:
+    table = Table("table", lambda table, key, shape: (encode_value(key), key))
+    for number in range(50_000):
+        table.put_stored(f"key {number}", None)
+    assert max(map(sys.getsizeof, vars(table).values())) < 100_000  # a dictionary of them has 2.6 million

@@ -52,6 +52,7 @@ from dafka.commit.writer import Writer
 from dafka.hub.clock import REAL
 from dafka.hub.turns import Pace, in_pieces
 from dafka.log import Log, LogPartition
+from dafka.protocol.parted import PartedDict
 
 __all__ = ["DELETED_ROWS", "Partition", "Topic", "TopicTable", "is_legal", "leader_addresses"]
 
@@ -80,7 +81,7 @@ class TopicTable:
         self._default_partitions = default_partitions
         self._topics: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
-        self._by_names: dict[tuple[bytes, bytes], Partition] = {}
+        self._by_names = PartedDict[tuple[bytes, bytes], Partition]()
         self._alike: dict[str, set[str]] = {}  # by what is left of a name without the difference of . and _
         self.deleted = DeletedPartitions(log, writer, clock)
         self.version = 0
