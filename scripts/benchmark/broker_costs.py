@@ -13,6 +13,7 @@ import psutil
 from kafka_clients import consume_all, fill, new_topic
 from processes import Figures
 
+WARMING_ROUNDS = 3  # in which Java still compiles what runs often; they do not count
 ROUNDS = 5
 IDLE_WAIT_MS = 500  # that a consumer gives a broker to wait for records, by default
 SETTLING_SECONDS = 5.0  # each client has asked some times
@@ -35,20 +36,30 @@ def records(*, servers: str, pid: int, size: int, count: int) -> Figures:
     """Seconds for each GB of values that librdkafka writes to six partitions; those of them in the kernel;
     and seconds for each GB that it reads.
 
-    Medians of some rounds: what the kernel takes to write may differ by ten times between two. One round
-    is done before: code that is compiled while it runs is compiled then.
+    Medians of some rounds, behind those that warm the broker up.
     """
     gigabytes = size * count / 1e9
     rounds = []
-    for _ in range(1 + ROUNDS):
+    for _ in range(WARMING_ROUNDS + ROUNDS):
         topic = new_topic(servers, 6)
+        _use_memory(2 * size * count)
         user, kernel = _modes(pid)
         fill(servers, topic, size, count)
         user_then, kernel_then = _modes(pid)
         consume_all(servers, topic, 6, count)
         written = user_then - user + kernel_then - kernel
         rounds.append((written, kernel_then - kernel, processor_seconds(pid) - user_then - kernel_then))
-    return tuple(median(one) / gigabytes for one in zip(*rounds[1:], strict=True))
+    return tuple(median(one) / gigabytes for one in zip(*rounds[WARMING_ROUNDS:], strict=True))
+
+
+def _use_memory(octets: int) -> None:
+    """Have the system get so much memory, and give it back: it is what is written to next.
+
+    A virtual machine has pages that its host gives it only when they are written to, and soon takes back when
+    nobody uses them. For a broker that writes a GB to such pages the kernel takes 1 to 2 s more.
+    """
+    held = b"\1" * octets
+    del held
 
 
 def waiting_fetches(*, servers: str, pid: int, partitions: int, clients: int) -> Figures:

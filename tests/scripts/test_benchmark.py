@@ -16,6 +16,7 @@ from dafka.zper import ZperOptions
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts" / "benchmark"))
 
+import broker_costs
 import kafka_tools
 import libzmq_loops
 import line
@@ -150,3 +151,29 @@ def test_events_of_the_overlay_and_frames_of_plain_sockets_are_counted_over_any_
 
 def test_words_about_subscriptions_are_counted() -> None:
     assert overlay_routing.updates(6)[0] > 0
+
+
+def test_the_costs_of_records_are_medians_of_the_rounds_behind_those_that_warm_the_broker_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+    spent = [0.0, 0.0]
+
+    def fill(*_: object) -> None:
+        done.append("fill")
+        warm = done.count("fill") > broker_costs.WARMING_ROUNDS
+        spent[0] += 2.0 if warm else 50.0
+        spent[1] += 1.0 if warm else 50.0
+
+    def consume(*_: object) -> None:
+        spent[0] += 0.5
+
+    monkeypatch.setattr(broker_costs, "new_topic", lambda *_: "topic")
+    monkeypatch.setattr(broker_costs, "_use_memory", lambda octets: done.append(f"use {octets}"))
+    monkeypatch.setattr(broker_costs, "fill", fill)
+    monkeypatch.setattr(broker_costs, "consume_all", consume)
+    monkeypatch.setattr(broker_costs, "_modes", lambda pid: (spent[0], spent[1]))
+    figures = broker_costs.records(servers="", pid=0, size=1000, count=1_000_000)
+    assert figures == (3.0, 1.0, 0.5)
+    rounds = broker_costs.WARMING_ROUNDS + broker_costs.ROUNDS
+    assert done == ["use 2000000000", "fill"] * rounds  # memory that the round then writes to
