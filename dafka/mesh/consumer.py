@@ -13,7 +13,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from dafka.hub.hub import Hub, Waiter, get_hub
@@ -22,8 +22,9 @@ from dafka.mesh import limits, metrics_port
 from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, topic_name
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
 from dafka.mesh.inbox import AllRuns, Inbox, NewestRuns
+from dafka.mesh.pieces import NOTHING, next_piece
 from dafka.mesh.position_file import PositionFile
-from dafka.mesh.record import BatchError, Record, batch_records, is_batch, raw_records
+from dafka.mesh.record import Record
 from dafka.mesh.watch import Watch
 from dafka.protocol.commands import Claim, Command
 from dafka.protocol.errors import DafkaError
@@ -91,7 +92,10 @@ class Consumer:
         self._latest_only = latest_only
         self._tower = tower  # one that nobody else has runs as long as this node
         self.address = octets.decode()
-        self._records: Iterator[Record] = iter(())
+        # Ctrl-C may come wherever a call ends or a round of a loop begins: assignments that stand together
+        # happen all or not at all.
+        self._piece = NOTHING  # whose records are handed out
+        self._kept: list[Record] = []  # of a poll that has not returned
         self._hub = get_hub()
         role = ConsumerRole(octets, offset_reset=offset_reset, offsets=kept | starts)
         try:
@@ -115,13 +119,21 @@ class Consumer:
 
     def __iter__(self) -> Iterator[Record]:
         while True:  # records left by an earlier iteration, next() or poll() come first
-            yield from self._records
+            while self._kept:
+                record = self._kept[0]
+                del self._kept[0]
+                yield record
+            yield from self._piece.records
             if not self._more(None):
                 return
 
     def __next__(self) -> Record:
         while True:
-            for record in self._records:
+            if self._kept:
+                record = self._kept[0]
+                del self._kept[0]
+                return record
+            for record in self._piece.records:
                 return record
             if not self._more(None):
                 raise StopIteration
@@ -133,11 +145,13 @@ class Consumer:
         if not isinstance(max_records, int) or max_records < 1:
             raise ValueError(f"max_records is a number of records, at least 1, not {max_records!r:.100}")
         deadline = time.monotonic() + bounded_wait(timeout)
-        records: list[Record] = []
-        while len(records) < max_records:
-            records.extend(islice(self._records, max_records - len(records)))
-            if len(records) < max_records and not self._more(0.0 if records else deadline - time.monotonic()):
+        kept = self._kept
+        while len(kept) < max_records:
+            kept.extend(islice(self._piece.records, max_records - len(kept)))
+            if len(kept) < max_records and not self._more(0.0 if kept else deadline - time.monotonic()):
                 break
+        records, rest = (kept, []) if len(kept) <= max_records else (kept[:max_records], kept[max_records:])
+        self._kept = rest
         return records
 
     def commit(self) -> None:
@@ -149,8 +163,9 @@ class Consumer:
         self._check_open()
         if self._file is None:
             raise NoPositionFileError(f"the consumer {self.address} has no file to keep its positions in")
-        if self._positions != self._file.positions:
-            self._file.write(self._positions)
+        positions = self._handed_out()
+        if positions != self._file.positions:
+            self._file.write(positions)
 
     @property
     def gaps(self) -> list[Gap]:
@@ -173,7 +188,7 @@ class Consumer:
         """
         if not self._node.closed:
             self._hub.run(self._node.close)
-            self._records = iter(())
+            self._piece, self._kept = NOTHING, []
         self._leave_file()
 
     def __enter__(self) -> Consumer:
@@ -195,15 +210,11 @@ class Consumer:
             raise ConsumerClosedError(f"the consumer {self.address} is closed")
 
     def _more(self, timeout: float | None) -> bool:
-        """Make ``_records`` the next run's records; False when none came in time or none will come."""
+        """Begin the next piece; False when none came in time or none will come."""
         node = self._node
         deadline = None if timeout is None else time.monotonic() + timeout
         while not node.closed:
-            run = node.take()
-            if run is not None:
-                # A chain, because an iteration that is left would close a generator, and its rest be lost.
-                records = _records_of(run) if self._file is None else self._followed(run)
-                self._records = iter(deque(records, maxlen=1)) if self._latest_only else chain(records)
+            if self._begin_piece():
                 return True
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
@@ -212,51 +223,35 @@ class Consumer:
             node.wait(left)
         return False
 
-    def _followed(self, run: Deliver) -> Iterator[Record]:
-        """The records of a run; before each is handed out, where to go on behind it."""
-        partition, positions = address_name(run.address), self._positions
-        records = _records_of(run)
-        ready = next(records, None)
-        for record in records:
-            positions[partition] = record.sequence  # that of ``ready``, if the batch has more
-            if ready is not None:
-                yield ready
-            ready = record
-        positions[partition] = run.first + len(run.contents)
-        if ready is not None:
-            yield ready
+    def _begin_piece(self) -> bool:
+        """Hand out the next piece, if there is one, unless records of this one are left."""
+        piece, run = self._piece, self._node.current
+        if piece.left_over:
+            return True
+        self._positions[piece.partition] = piece.end
+        place = piece.behind if piece.run is run else 0
+        if run is None or place == len(run.contents):
+            run, place = self._node.take(), 0
+        if run is None:
+            self._piece = NOTHING
+            return False
+        self._piece = next_piece(run, place, newest=self._latest_only)
+        return True
+
+    def _handed_out(self) -> dict[str, int]:
+        """Where to go on in each partition, of the records that a poll has not returned at the first."""
+        piece = self._piece
+        positions = {**self._positions, piece.partition: piece.position}
+        for record in reversed(self._kept):
+            positions[record.partition] = record.sequence
+        positions.pop(NOTHING.partition, None)
+        return positions
 
 
 def _check_sequence(number: int) -> int:
     if not isinstance(number, int) or not 0 <= number < LAST_SEQUENCE:
         raise ValueError(f"a start sequence is an int from 0 to {LAST_SEQUENCE - 1}, not {number!r}")
     return number
-
-
-def _records_of(run: Deliver) -> Iterator[Record]:
-    # A producer sends one kind of message, raw or batches, as long as it lives: the first of a run tells.
-    if is_batch(run.contents[0]):
-        return _batches(run)
-    return raw_records(run.topic, run.address, run.first, run.contents)
-
-
-def _batches(run: Deliver) -> Iterator[Record]:
-    for sequence, content in enumerate(run.contents, run.first):
-        if not is_batch(content):  # a producer that does not keep to one kind; nothing is lost for that
-            yield from raw_records(run.topic, run.address, sequence, [content])
-            continue
-        try:
-            records = batch_records(run.topic, run.address, sequence, content)
-        except BatchError as error:
-            log.warning(
-                "%s partition %s: message %d is dropped: %s",
-                topic_name(run.topic),
-                address_name(run.address),
-                sequence,
-                error,
-            )
-            continue
-        yield from records
 
 
 class ConsumerNode(Node):
@@ -278,8 +273,8 @@ class ConsumerNode(Node):
         self._lost = 0
         self._replaced_ever = 0
         self._behind = 0.0  # when published records may last have waited, while that is of interest
-        # Taken by the user ever, and of that what the hub was told of: written by the user's thread only.
-        self._taken_records = self._taken_bytes = self._told_records = self._told_bytes = 0
+        # What the hub was told of, of all that the user has taken: written by the user's thread only.
+        self._told_records = self._told_bytes = 0
         self._given_records = self._given_bytes = 0  # of that again, what the role knows of
         self.endpoint = Endpoint.shared(hub, options)
         role.know_stores(self.endpoint.stores)
@@ -289,18 +284,21 @@ class ConsumerNode(Node):
 
     # -- the user's thread ----------------------------------------------------------------------
 
+    @property
+    def current(self) -> Deliver | None:
+        """The run that was taken last, until there is no further one."""
+        return self._inbox.current
+
     def take(self) -> Deliver | None:
-        """The next run, or None."""
-        run = self._inbox.take()
-        if run is not None:
-            self._taken_records += len(run.contents)
-            self._taken_bytes += sum(map(len, run.contents))
+        """Make the next run the current one; it, or None."""
+        inbox = self._inbox
+        run = inbox.take()
         # Room is given back in large pieces; small ones wait for the next tick, and the hub need not wake.
         if (
-            self._taken_records - self._told_records > limits.ROOM_RECORDS // 4
-            or self._taken_bytes - self._told_bytes > limits.ROOM_BYTES // 4
+            inbox.taken_records - self._told_records > limits.ROOM_RECORDS // 4
+            or inbox.taken_octets - self._told_bytes > limits.ROOM_BYTES // 4
         ):
-            self._told_records, self._told_bytes = self._taken_records, self._taken_bytes
+            self._told_records, self._told_bytes = inbox.taken_records, inbox.taken_octets
             self._hub.post(self._give_room)
         return run
 
@@ -376,7 +374,8 @@ class ConsumerNode(Node):
 
     def _give_room(self) -> None:
         """Tell the role of the room that what the user has taken leaves."""
-        records, size = self._taken_records - self._given_records, self._taken_bytes - self._given_bytes
+        inbox = self._inbox
+        records, size = inbox.taken_records - self._given_records, inbox.taken_octets - self._given_bytes
         if records or size:  # the user's thread may be between the two: the rest comes with the next tick
             self._given_records += records
             self._given_bytes += size

@@ -1,4 +1,8 @@
-"""Runs that were delivered to a consumer and wait for its user: all, or the newest of each partition."""
+"""Runs that were delivered to a consumer and wait for its user: all, or the newest of each partition.
+
+Ctrl-C in the user's thread loses none. Python raises it where a call ends, and where a function or the next
+round of a loop begins: a run is taken by assignments that stand together, and so happen all or not at all.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +22,15 @@ class Inbox(Protocol):
     def put(self, run: Deliver) -> tuple[int, int]:
         """Add a run: by how many records and octets there is more in it now."""
 
+    current: Deliver | None
+    """The run that was taken last, until there is no further one."""
+    taken_records: int
+    """Records taken ever; written by the user's thread only."""
+    taken_octets: int
+    """Their octets."""
+
     def take(self) -> Deliver | None:
-        """The run that waits longest, or None."""
+        """Make the run that waits longest the current one; it, or None."""
 
     def __len__(self) -> int:
         """How many runs wait."""
@@ -29,6 +40,8 @@ class AllRuns:
     """Every run, in their order."""
 
     def __init__(self) -> None:
+        self.current: Deliver | None = None
+        self.taken_records = self.taken_octets = 0
         self._runs: deque[Deliver] = deque()
 
     def put(self, run: Deliver) -> tuple[int, int]:
@@ -37,11 +50,18 @@ class AllRuns:
         return len(run.contents), sum(map(len, run.contents))
 
     def take(self) -> Deliver | None:
-        """The first run, or None."""
-        try:
-            return self._runs.popleft()
-        except IndexError:
-            return None
+        """Make the first run the current one."""
+        runs = self._runs
+        run = runs[0] if runs else None
+        if run is not None:
+            records, octets = len(run.contents), sum(map(len, run.contents))
+            self.current = run
+            self.taken_records += records
+            self.taken_octets += octets
+            del runs[0]
+        else:
+            self.current = None
+        return run
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -54,6 +74,8 @@ class NewestRuns:
     """
 
     def __init__(self) -> None:
+        self.current: Deliver | None = None
+        self.taken_records = self.taken_octets = 0
         self._newest: dict[bytes, Deliver] = {}
         self._lock = _allocate_lock()
 
@@ -67,10 +89,20 @@ class NewestRuns:
         return (1, size) if before is None else (0, size - len(before.contents[0]))
 
     def take(self) -> Deliver | None:
-        """That of the partition which waits longest, or None."""
+        """Make that of the partition which waits longest the current one."""
         with self._lock:
-            address = next(iter(self._newest), None)
-            return None if address is None else self._newest.pop(address)
+            newest = self._newest
+            address = next(iter(newest), None)
+            if address is None:
+                self.current = None
+                return None
+            run = newest[address]
+            octets = len(run.contents[0])
+            self.current = run
+            self.taken_records += 1
+            self.taken_octets += octets
+            del newest[address]
+            return run
 
     def __len__(self) -> int:
         return len(self._newest)

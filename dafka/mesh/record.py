@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dafka.mesh.address import address_name, topic_name
 from dafka.protocol.batch import ATTRIBUTES, CONTROL_BIT, BatchError, is_batch
@@ -32,48 +32,59 @@ class Record(NamedTuple):
     headers: Iterable[tuple[str, bytes | None]]
 
 
+class Made(NamedTuple):
+    """Records, made one by one in C-level loops only; the length hint of ``left`` is how many are left."""
+
+    records: Iterator[Record]
+    left: Any
+
+
 _make = partial(tuple.__new__, Record)
 
 
-def raw_records(topic: bytes, address: bytes, first: int, contents: list[bytes]) -> Iterator[Record]:
-    """Records of consecutive raw messages, the first with sequence ``first``; C-level loops only."""
+def raw_records(topic: bytes, address: bytes, first: int, contents: list[bytes]) -> Made:
+    """Records of consecutive raw messages, the first with sequence ``first``."""
     sequences = range(first, first + len(contents))
-    return map(
+    left = iter(sequences)
+    records = map(
         _make,
         zip(
             repeat(topic_name(topic)),
             repeat(address_name(address)),
             sequences,
-            sequences,
+            left,
             repeat(None),
             repeat(None),
             contents,
             repeat(()),
         ),
     )
+    return Made(records, left)
 
 
-def batch_records(topic: bytes, address: bytes, sequence: int, content: bytes) -> Iterator[Record]:
+def batch_records(topic: bytes, address: bytes, sequence: int, content: bytes) -> Made:
     """Records of one message that holds a record batch; raises :class:`BatchError`.
 
     A control batch, which ends a transaction of a broker's client, has none for users.
     """
     if content[ATTRIBUTES] & CONTROL_BIT:
-        return iter(())
+        return Made(iter(()), ())
     columns = decode_batch(content)
-    return map(
+    left = iter(columns.offsets)
+    records = map(
         _make,
         zip(
             repeat(topic_name(topic)),
             repeat(address_name(address)),
             repeat(sequence),
-            columns.offsets,
+            left,
             columns.timestamps,
             columns.keys,
             columns.values,
             columns.headers,
         ),
     )
+    return Made(records, left)
 
 
-__all__ = ["BatchError", "Record", "batch_records", "is_batch", "raw_records"]
+__all__ = ["BatchError", "Made", "Record", "batch_records", "is_batch", "raw_records"]

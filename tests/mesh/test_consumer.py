@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from itertools import count
 
 import pytest
 from timing import SECONDS, until
 
 from dafka import Consumer, Producer, Store, Tower
-from dafka.mesh import limits
+from dafka.mesh import consumer as consumer_module
+from dafka.mesh import inbox, limits, pieces
+from dafka.mesh import record as record_module
+from tests.compat.interrupting import InterruptedCall
 
 VALUES = [b"%d" % number for number in range(40)]
 
@@ -53,6 +57,81 @@ def test_polls_loops_and_next_follow_each_other(consumer):
     assert next(consumer).value == VALUES[9]
     assert left_at(consumer, 5) == VALUES[10:15]
     assert [record.value for record in consumer.poll()] == VALUES[15:]
+
+
+def test_a_poll_in_a_loop_leaves_what_it_did_not_take_to_the_loop():
+    with (
+        Tower() as tower,
+        Producer("hello", tower=tower, min_stores=0) as producer,
+        Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
+    ):
+        for number, value in enumerate(VALUES, 1):
+            producer.send(value)
+            if not number % 4:  # the end of a run
+                producer.flush(SECONDS)
+                until(lambda number=number: consumer.metrics()["records_in"] == number)
+        values = []
+        for record in consumer:
+            values.append(record.value)
+            values += [one.value for one in consumer.poll(max_records=4)]
+            if len(values) == len(VALUES):
+                break
+    assert values == VALUES
+
+
+def loops(consumer, seen, total):
+    while len(seen) < total:
+        for record in consumer:
+            seen.append(record.value)
+            if len(seen) == total:
+                break
+
+
+def takes_the_next(consumer, seen, total):
+    while len(seen) < total:
+        record = next(consumer)
+        seen.append(record.value)
+
+
+def polls(consumer, seen, total):
+    while len(seen) < total:
+        records = consumer.poll(SECONDS, max_records=4)
+        seen += [record.value for record in records]
+
+
+@pytest.mark.parametrize("read", [loops, takes_the_next, polls])
+@pytest.mark.parametrize("batch", [False, True], ids=["raw", "batch"])
+def test_whichever_call_ctrl_c_ends_each_record_is_handed_out_once_and_none_is_committed_before(
+    tmp_path, read, batch
+):
+    """And read on, as in a notebook; or committed at the program's end, and read by the next one."""
+    handing_out = tuple(method.__code__ for method in (Consumer.__iter__, Consumer.__next__, Consumer.poll))
+    modules = (consumer_module, inbox, pieces, record_module)
+    with (
+        Tower() as tower,
+        Producer("hello", tower=tower, min_stores=0, batch=batch, linger=60 if batch else None) as producer,
+        Consumer(["hello"], tower=tower, offset_reset="earliest", positions=tmp_path / "p") as consumer,
+    ):
+        sent: list[bytes] = []
+        seen: list[bytes] = []
+        each = 3 if batch else 1  # records of a message
+        for number in count(1):
+            for _ in range(3):
+                for _ in range(3):
+                    sent.append(b"%d" % len(sent))
+                    producer.send(sent[-1])
+                producer.flush(SECONDS)
+                until(lambda: consumer.metrics()["records_in"] == len(sent) // each)
+            interruption = InterruptedCall(number, *modules, handing_out=handing_out)
+            with suppress(KeyboardInterrupt), interruption:
+                read(consumer, seen, len(sent))
+            consumer.commit()
+            assert consumer._file.positions.get(producer.address, 0) == len(seen) // each
+            read(consumer, seen, len(sent))
+            assert seen == sent
+            if not interruption.interrupted:
+                break
+        assert number > 10
 
 
 def test_a_poll_for_what_is_no_number_of_records_is_refused(consumer):
@@ -147,9 +226,8 @@ def test_room_that_was_half_counted_is_given_back_whole():
         node = consumer._node
         producer.send(b"lone")
         until(lambda: node._inbox)
-        run = node._inbox.take()
-        node._taken_records += len(run.contents)
+        node._inbox.taken_records += 1
         until(lambda: node._records == 0)
         assert node._bytes
-        node._taken_bytes += sum(map(len, run.contents))
+        node._inbox.taken_octets += len(b"lone")
         until(lambda: node._bytes == 0)

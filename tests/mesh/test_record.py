@@ -14,14 +14,14 @@ TOPIC, ADDRESS = b"hello", b"AB" * 16
 
 
 def test_a_raw_message_is_one_record_whose_offset_is_its_sequence():
-    assert list(raw_records(TOPIC, ADDRESS, 7, [b"a", b""])) == [
+    assert list(raw_records(TOPIC, ADDRESS, 7, [b"a", b""]).records) == [
         Record("hello", "AB" * 16, 7, 7, None, None, b"a", ()),
         Record("hello", "AB" * 16, 8, 8, None, None, b"", ()),
     ]
 
 
 def test_names_that_are_not_text_lead_back_to_their_octets():
-    (record,) = raw_records(b"\xff", ADDRESS, 0, [b"a"])
+    (record,) = raw_records(b"\xff", ADDRESS, 0, [b"a"]).records
     assert record.topic.encode("utf-8", "surrogateescape") == b"\xff"
 
 
@@ -31,7 +31,7 @@ def test_the_records_of_a_batch_share_its_sequence_and_have_an_offset_each():
         base_offset=40,
     )
     assert is_batch(content)
-    first, second = batch_records(TOPIC, ADDRESS, 3, content)
+    first, second = batch_records(TOPIC, ADDRESS, 3, content).records
     assert first[:7] == ("hello", "AB" * 16, 3, 40, 1000, b"key", b"value")
     assert list(first.headers) == [("name", b"one"), ("name", None)]
     assert second[:7] == ("hello", "AB" * 16, 3, 41, 1001, None, None)
@@ -41,7 +41,7 @@ def test_the_records_of_a_batch_share_its_sequence_and_have_an_offset_each():
 def test_the_end_of_a_transaction_has_no_records():
     content = encode_marker(1000, 7, 0, commit=True)
     assert is_batch(content)
-    assert list(batch_records(TOPIC, ADDRESS, 3, content)) == []
+    assert list(batch_records(TOPIC, ADDRESS, 3, content).records) == []
 
 
 def test_a_batch_that_is_damaged_inside_is_an_error():
@@ -51,4 +51,4 @@ def test_a_batch_that_is_damaged_inside_is_an_error():
     content = bytes(batch)
     assert is_batch(content)
     with pytest.raises(BatchError):
-        list(batch_records(TOPIC, ADDRESS, 3, content))
+        batch_records(TOPIC, ADDRESS, 3, content)
