@@ -179,7 +179,11 @@ class BatchProducerNode(ProducerNode):
             return batch.base_offset + index
         finally:  # also where an interrupt is raised: other records may be in the batch by now
             if begun is not None:
-                self._hub.post(self._opened, begun)
+                try:
+                    self._hub.post(self._opened, begun)
+                except BaseException:  # interrupted, maybe before it was posted; twice does no harm
+                    self._hub.post(self._opened, begun)
+                    raise
 
     def seal(self) -> int:
         """Seal the open batch although it is not full; the sequence behind it."""
@@ -211,9 +215,9 @@ class BatchProducerNode(ProducerNode):
         batch.count = len(batch.records)
         batch.size = limits.BATCH_BYTES - batch.room
         batch.encoding_until = monotonic() + ENCODING_SECONDS
-        self.sent_bytes += batch.size
         fresh = Batch(batch.sequence + 1, batch.base_offset + batch.count)
-        # Python looks for signals after calls, so these two lines happen both or not at all.
+        # Python looks for signals after calls, so these lines happen all or not at all.
+        self.sent_bytes += batch.size
         self._open = fresh
         self.pending.append(batch)
         return batch

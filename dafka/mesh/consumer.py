@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub, Waiter, get_hub
 from dafka.hub.waits import bounded_wait
 from dafka.mesh import limits, metrics_port
@@ -187,7 +188,7 @@ class Consumer:
         It commits nothing: only the program knows what it is done with.
         """
         if not self._node.closed:
-            self._hub.run(self._node.close)
+            self._hub.run(run_to_completion, self._hub, self._node.close)
             self._piece, self._kept = NOTHING, []
         self._leave_file()
 

@@ -16,6 +16,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 from gevent import monkey
 
+from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import get_hub
 from dafka.hub.waits import interval_of, wait_of
 from dafka.mesh import limits, metrics_port
@@ -205,9 +206,10 @@ class Producer:
             if self._closed:
                 raise ProducerClosedError(f"the producer of topic {self.topic!r} is closed")
             sequence = node.next
+            # Ctrl-C comes behind a call: these three happen all or not at all.
             node.next = sequence + 1
-            node.pending.append(value)
             node.sent_bytes += size
+            node.pending.append(value)
         if not node.signalled:
             node.signal()
         if not sequence % limits.WAY_RECORDS and len(node.pending) > 1:
@@ -250,19 +252,19 @@ class Producer:
         """:meth:`flush`, then leave the mesh, also when the flush fails.
 
         Raises :class:`UnacknowledgedError`, which says what stores did not acknowledge. Closing twice is
-        allowed.
+        allowed, and ends what Ctrl-C has kept the first time from leaving.
         """
         timeout = wait_of(timeout)
         with self._lock:
-            if self._closed:
-                return
             self._closed = True
+        if self._node.closed:
+            return
         if self._batches is not None:
             self._batches.shut()
         try:
             self.flush(timeout)
         finally:
-            self._hub.run(self._node.close)
+            self._hub.run(run_to_completion, self._hub, self._node.close)
 
     def __enter__(self) -> Producer:
         return self

@@ -164,7 +164,11 @@ class ProducerNode(Node):
         """Have the hub publish the records that wait."""
         if not self.signalled:
             self.signalled = True
-            self._hub.post(self.drain)
+            try:
+                self._hub.post(self.drain)
+            except BaseException:  # interrupted, maybe before it was posted
+                self.signalled = False
+                raise
 
     def unacknowledged(self) -> int:
         """Records handed over that the configured number of stores has not acknowledged."""
@@ -395,6 +399,8 @@ class ProducerNode(Node):
         return first, end - 1
 
     def close(self) -> None:
+        if self.closed:
+            return
         self.closed = True
         if self.failed is None:
             self.endpoint.publish(self, self._role.leave())

@@ -16,6 +16,7 @@ from dafka.commit.retention import (
     check_retention,
 )
 from dafka.commit.writer import Writer
+from dafka.hub.completion import run_to_completion
 from dafka.hub.dropped import when_dropped
 from dafka.hub.hub import Hub, get_hub
 from dafka.hub.turns import Pace
@@ -102,7 +103,7 @@ class Store:
     def close(self) -> None:
         """Commit what has arrived, leave the mesh and close the folder."""
         self._not_dropped()
-        self._hub.run(_close, self._node, self._cleaner)
+        self._hub.run(run_to_completion, self._hub, _close, self._node, self._cleaner)
 
     def __enter__(self) -> Store:
         return self
