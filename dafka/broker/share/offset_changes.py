@@ -33,9 +33,11 @@ class OffsetChanges:
     def alter(self, group: str, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Error | None]:
         """Set from where a group reads partitions; the error of each."""
         parts: dict[TopicPartition, Error | None] = {}
+        pace = Pace()  # of all: whoever has waited for a round begins the next one in another turn
         for some in in_pieces(offsets.items(), ALTERED_AT_ONCE):
             begun: list[tuple[TopicPartition, AsyncResult | None]] = []
-            for key, offset in Pace().over(some, every=1):
+            pace.rest()
+            for key, offset in pace.over(some, every=1):
                 partition = self._topics.partition(*key)
                 parts[key] = UnknownTopicOrPartitionError
                 if partition is not None:
@@ -75,13 +77,15 @@ class OffsetChanges:
         names = group.newly_read()
         if not names:
             return
+        pace = Pace()
         with self.beginning.held(group.name):
             for some in in_pieces(self._partitions(names), ALTERED_AT_ONCE):
+                pace.rest()
                 if not (is_current() and group.occupied):  # it may be deleted next
                     return
                 begun = [
                     self._save(group.name, one, [], 0, None)
-                    for one in Pace().over(some, every=1)
+                    for one in pace.over(some, every=1)
                     if not (one.topic.deleted or self._has(group.name, one))
                 ]
                 for outcome in begun:

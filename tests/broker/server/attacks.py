@@ -95,7 +95,9 @@ from kafka.protocol.admin import (  # noqa: E402
 )
 
 from dafka import Broker, Store, Tower  # noqa: E402
+from dafka.broker.interface.share import ShareHeartbeat  # noqa: E402
 from dafka.cli.collecting import passing_over_what_lasts  # noqa: E402
+from dafka.hub.hub import get_hub  # noqa: E402
 
 
 def join_the_mesh(scene: Scene) -> Callable[[], None]:
@@ -131,8 +133,20 @@ def store_joins(scene: Scene) -> Callable[[], None]:
     return ask_for_all
 
 
+def share_everything(scene: Scene) -> None:
+    """Have a member of a share group read all partitions, as a client elsewhere does."""
+    core = scene.broker._running.core  # type: ignore[union-attr]
+    joins = ShareHeartbeat("sharers of all", "member", 0, (scene.topic,), client_host="/127.0.0.1")
+    answer = get_hub().run(core.share_heartbeat, joins)
+    assert not answer.error, answer
+
+
 def open_again(scene: Scene) -> Callable[[], None]:
-    """The listener's clients do not wait for this one, but other users of the process's hub do."""
+    """The listener's clients do not wait for this one, but other users of the process's hub do.
+
+    A share group reads all partitions, and goes on with them.
+    """
+    share_everything(scene)
 
     def reopen() -> None:
         with copied(scene) as folder:

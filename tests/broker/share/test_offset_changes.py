@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,8 @@ from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
 from dafka.broker.interface.groups import TopicPartition
 from dafka.broker.interface.topics import TopicSpec
+from dafka.broker.share.offset_changes import OffsetChanges
+from dafka.hub.turns import Pace
 from dafka.log import LogError
 
 QUEUE = Resource(ResourceType.GROUP, "queue")
@@ -77,6 +82,42 @@ def test_offsets_of_many_partitions_are_written_in_few_rounds(
     assert changed.parts == dict.fromkeys(offsets)
     assert rounds.count < 100
     assert len(client.call("share_offsets", "queue").partitions) == 600
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_round_of_many_partitions_is_begun_in_a_later_turn_than_the_last_one_has_ended(
+    client: Client, monkeypatch: pytest.MonkeyPatch, begins: bool
+) -> None:
+    """A round takes some milliseconds of a turn, and what is begun next as many."""
+    monkeypatch.setattr("dafka.broker.share.offset_changes.ALTERED_AT_ONCE", 10)
+    client.call("create_topics", {"jobs": TopicSpec(100)})
+    begun = list[int]()
+    begin = OffsetChanges._save
+    monkeypatch.setattr(
+        OffsetChanges, "_save", lambda self, *given: begun.append(pauses()) or begin(self, *given)
+    )
+    writes = client.core._writer._round
+    monkeypatch.setattr(client.core._writer, "_round", lambda items: (time.sleep(0.01), writes(items)))
+    pauses = pauses_of_offset_changes(monkeypatch)
+    if begins:
+        Member(client.call, "queue", "jobs").heartbeat()
+    else:
+        client.call("alter_share_offsets", "queue", {("jobs", number): 0 for number in range(100)})
+    assert len(begun) == 100
+    assert len(set(begun)) >= 9
+
+
+def pauses_of_offset_changes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """How often these have given others a turn."""
+    counted = [0]
+    pause = Pace.pause
+
+    def count(pace: Pace) -> None:
+        counted[0] += sys._getframe(2).f_globals["__name__"] == OffsetChanges.__module__
+        pause(pace)
+
+    monkeypatch.setattr(Pace, "pause", count)
+    return lambda: counted[0]
 
 
 def test_the_states_of_many_partitions_are_deleted_in_few_rounds(
