@@ -80,6 +80,7 @@ class Reader:
             return
         for delimited, requests in without_delimiters(messages):
             for request in requests:
+                self._streams.hub.turns.share()  # hundreds may come at once
                 self._requests += 1
                 if client.stream is not None:
                     client.stream.stop()
