@@ -17,8 +17,11 @@ def ask(
     :class:`~dafka.zper.clients.errors.NoResponseError` that it raises when the time is over.
     """
     deadline = Deadline(timeout)
+    if connection.is_asked:  # Ctrl-C has ended the wait for that response: it must not answer this request
+        connection.reopen(deadline)
     while True:
         try:
+            connection.is_asked = True
             if not connection.try_send(request):
                 raise ConnectionLostError("a socket that has no room for a request has none for a response")
             response = connection.receive(deadline)
@@ -34,4 +37,5 @@ def ask(
             raise NoResponseError(
                 f"{server} at {where}{what}: no response to {request[0].decode()} in {timeout} s"
             )
+        connection.is_asked = False
         return response

@@ -82,6 +82,9 @@ class Connection:
         self._monitor: zmq.Socket[bytes] | None = None
         self.opened = 0
         """How often."""
+        self.is_asked = False
+        """Whether a request was sent, and its response was not taken."""
+        self.closed = False
         self._socket: zmq.Socket[bytes] | None = None
         self._open()
 
@@ -98,21 +101,24 @@ class Connection:
             socket.set_hwm(self._high_water_mark)
             if self._notice:
                 self._monitor = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+            poller = zmq.Poller()
+            poller.register(socket, zmq.POLLIN)
+            if self._monitor is not None:
+                poller.register(self._monitor, zmq.POLLIN)
             connect(socket, self.addresses)
         except BaseException:
             if self._monitor is not None:
                 self._monitor.close(0)
             socket.close(0)
             raise
+        self._poller = poller
         self._socket = socket
-        self._poller = zmq.Poller()
-        self._poller.register(socket, zmq.POLLIN)
-        if self._monitor is not None:
-            self._poller.register(self._monitor, zmq.POLLIN)
 
     def reopen(self, deadline: Deadline) -> None:
-        """Forget everything on its way, and connect anew."""
-        self.close(0)
+        """Forget everything on its way, and connect anew; if Ctrl-C ends this, at the next call."""
+        self._check_open()
+        self._shut(0)
+        self.is_asked = False
         pause = self._opened_at + REOPEN - time.monotonic()
         left = deadline.left()
         if pause > 0:
@@ -164,21 +170,28 @@ class Connection:
 
     @property
     def socket(self) -> zmq.Socket[bytes]:
+        self._check_open()
         if self._socket is None:
-            raise ValueError("the client is closed")
+            self._open()
+        assert self._socket is not None
         return self._socket
-
-    @property
-    def closed(self) -> bool:
-        return self._socket is None
 
     def close(self, linger: float | None) -> None:
         """``linger`` is how many seconds what is queued may take to be sent; None: for ever."""
+        self.closed = True
+        self._shut(linger)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("the client is closed")
+
+    def _shut(self, linger: float | None) -> None:
         if self._socket is None:
             return
         if self._monitor is not None:
             self._socket.disable_monitor()
             self._monitor.close(0)
+            self._monitor = None
         wait = wait_of(linger)
         self._socket.close(-1 if wait is None else int(max(0.0, min(wait, _LONGEST_LINGER)) * 1000))
         self._socket = None

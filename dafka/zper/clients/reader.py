@@ -52,6 +52,7 @@ class Reader:
         self._fetch_size = fetch_size
         self._timeout = wait_of(timeout)
         self._streaming = False
+        self._taking = False  # a message of the stream
         self._fetched = iter(self)  # for receive(), which fetches before it streams
         self._connection = Connection(address, lambda: identity.build(topic), context=context)
 
@@ -127,25 +128,32 @@ class Reader:
         """
         deadline = Deadline(timeout)
         while True:
+            if self._taking:  # Ctrl-C came, maybe behind a message that nobody was given
+                self._end_stream()
             if not self._streaming:
-                message = next(self._fetched, None)
-                if message is not None:
+                for message in self._fetched:
                     return message
                 self._fetched = iter(self)
-                commands.read_stream_start(self._ask(commands.fetch_request(self.position)))
+                request = commands.fetch_request(self.position)
+                self._taking = True
+                commands.read_stream_start(self._answer(request))
                 self._streaming = True
+            self._taking = True
             try:
                 received = self._connection.receive(deadline)
             except ConnectionLostError:
                 self._end_stream()
                 continue
             if received is None:
+                self._taking = False
                 return None
             # Streamed messages are newer than all that were imported from a Java server, which may have
             # stored them in another form, with other sizes.
-            start = self.position
-            self._position = start + frames.size(received)
-            return Message(start, received, self._position)
+            message = Message(self.position, received, self.position + frames.size(received))
+            # Ctrl-C comes behind a call: the message is given out, and counts as that, or neither.
+            self._position = message.end
+            self._taking = False
+            return message
 
     def stream(self, idle: float | None = None) -> Iterator[Message]:
         """The messages that :meth:`receive` gives; ends when none came for ``idle`` seconds."""
@@ -154,14 +162,17 @@ class Reader:
 
     def _end_stream(self) -> None:
         """Drop the rest of what the server sends in a stream."""
-        if self._streaming:
-            self._streaming = False
+        if self._streaming or self._taking:
             self._connection.reopen(Deadline(self._timeout))
+            self._streaming = self._taking = False
 
     # -- requests ---------------------------------------------------------------------------------
 
     def _ask(self, request: Sequence[bytes]) -> list[bytes]:
         self._end_stream()
+        return self._answer(request)
+
+    def _answer(self, request: Sequence[bytes]) -> list[bytes]:
         return ask(self._connection, request, self._timeout, "ZPReader", f", topic {self.topic}")
 
     def close(self) -> None:

@@ -13,11 +13,12 @@ class Line:
 
     addresses = ("tcp://a", "tcp://b")
 
-    def __init__(self, *responses: list[bytes] | type[Exception] | None, room: bool = True) -> None:
+    def __init__(self, *responses: list[bytes] | type[BaseException] | None, room: bool = True) -> None:
         self._responses = list(responses)
         self._room = room
         self.sent: list[list[bytes]] = []
         self.opened = 0
+        self.is_asked = False
 
     def try_send(self, request: list[bytes]) -> bool:
         self.sent.append(request)
@@ -31,6 +32,7 @@ class Line:
 
     def reopen(self, deadline: object) -> None:
         self.opened += 1
+        self.is_asked = False
         self._room = True
 
 
@@ -68,3 +70,13 @@ def test_connections_that_end_again_and_again_end_with_the_time() -> None:
     with pytest.raises(NoResponseError, match=r"ZPController at .* in 0 s"):
         ask(line, REQUEST, 0, "ZPController")  # type: ignore[arg-type]
     assert len(line.sent) == 1
+
+
+def test_the_response_to_a_request_whose_wait_ctrl_c_has_ended_answers_no_other() -> None:
+    line = Line(KeyboardInterrupt, [b"\x64"], [b"\x65"])
+    with pytest.raises(KeyboardInterrupt):
+        ask(line, REQUEST, 30.0, "ZPReader")  # type: ignore[arg-type]
+    assert ask(line, [b"PEERS"], 30.0, "ZPReader") == [b"\x64"]  # type: ignore[arg-type]
+    assert (line.sent, line.opened) == ([REQUEST, [b"PEERS"]], 1)
+    assert ask(line, REQUEST, 30.0, "ZPReader") == [b"\x65"]  # type: ignore[arg-type]
+    assert line.opened == 1
