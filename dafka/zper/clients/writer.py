@@ -55,6 +55,7 @@ class Writer:
         self._waiting: deque[tuple[bytes, ...]] = deque()  # not yet with the socket; in mode 2 only
         self._unanswered: deque[tuple[bytes, ...]] = deque()
         self._octets = 0  # of both
+        self._unsettled = False  # whether it is not known what the socket was given, or has given
         self._responses: deque[bytes] = deque(maxlen=queue)  # in mode 1 only
         self._until_look = LOOK
         self._connection = Connection(
@@ -94,8 +95,9 @@ class Writer:
             self._take_responses()
         if self.mode == Mode.EVERY_WRITE:
             self._make_room(deadline)
+            # Both or neither, as Ctrl-C comes behind a call.
             self._octets += size
-            self._waiting.append(frames)
+            self._waiting += (frames,)
             self._hand_over()
         else:
             while not self._connection.try_send(frames):
@@ -169,13 +171,28 @@ class Writer:
             self._wait(deadline, f"responses to {self.unanswered} messages", to_send=bool(self._waiting))
             self._take_responses()
 
+    # Ctrl-C may come wherever a call ends. Where it came between a call of the socket and what is known about
+    # its messages, all that are not known to be committed are sent again, as where a connection has ended.
+
     def _hand_over(self) -> None:
         """Give the socket as much as it takes."""
-        while self._waiting and self._connection.try_send(self._waiting[0]):
-            self._unanswered.append(self._waiting.popleft())
+        self._settle()
+        waiting = self._waiting
+        while waiting:
+            frames = waiting[0]
+            self._unsettled = True
+            sent = self._connection.try_send(frames)
+            if sent:
+                self._unanswered += (frames,)
+                del waiting[0]
+            self._unsettled = False
+            if not sent:
+                return
 
     def _take_responses(self) -> None:
         self._until_look = LOOK
+        self._settle()
+        self._unsettled = self.mode == Mode.EVERY_WRITE
         responses = []
         while (frames := self._connection.try_receive()) is not None:
             responses.append(frames)
@@ -183,18 +200,32 @@ class Writer:
             self._responses.extend(frames[-1] for frames in responses)
         elif responses and not self._connection.ended:
             for _ in range(min(len(responses), len(self._unanswered))):
-                self._octets -= sum(map(len, self._unanswered.popleft()))
+                size = sum(map(len, self._unanswered[0]))
+                self._octets -= size
+                del self._unanswered[0]
         # Else ZeroMQ may have connected again, and they may be to later messages than those that wait first.
         # The next wait sends all of them again.
+        self._unsettled = False
+
+    def _settle(self) -> None:
+        if self._unsettled:
+            self._begin_anew(Deadline(self._timeout))
+
+    def _begin_anew(self, deadline: Deadline) -> None:
+        """Connect anew, and send again what is not answered."""
+        self._unsettled = True
+        waiting: deque[tuple[bytes, ...]] = deque((*self._unanswered, *self._waiting))
+        none: deque[tuple[bytes, ...]] = deque()
+        self._waiting, self._unanswered = waiting, none
+        self._connection.reopen(deadline)
+        self._unsettled = False
 
     def _wait(self, deadline: Deadline, what: str, *, to_send: bool) -> None:
         try:
             if self._connection.wait(deadline, to_send=to_send):
                 return
         except ConnectionLostError:
-            self._waiting.extendleft(reversed(self._unanswered))
-            self._unanswered.clear()
-            self._connection.reopen(deadline)
+            self._begin_anew(deadline)
             return
         raise NoResponseError(f"{self._where()}: waited in vain for {what}")
 

@@ -1,4 +1,4 @@
-"""Ctrl-C in a call of a reader: the program may go on, as in a notebook."""
+"""Ctrl-C in a call of a reader or a writer: the program may go on, as in a notebook."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from contextlib import suppress
 from itertools import count
 
 import pytest
+from timing import SECONDS
 from zper.model_server import ModelServer
 
-from dafka.zper import Reader
+from dafka.zper import Reader, Writer
 from dafka.zper.clients import asking, connection
 from dafka.zper.clients import reader as reader_module
+from dafka.zper.clients import writer as writer_module
+from dafka.zper.clients.errors import NoResponseError
 from tests.compat.interrupting import InterruptedCall
 
 MODULES = (reader_module, connection, asking)
@@ -55,6 +58,45 @@ def test_whichever_call_ctrl_c_ends_each_message_is_given_out_once_at_its_positi
             read(reader, seen, 6)
             assert seen == [(3 * place, value) for place, value in enumerate(sent)]
             assert reader.position == reader.latest()
+        if not interruption.interrupted:
+            break
+    assert number > 10
+
+
+def sends(writer: Writer) -> None:
+    for value in range(3):
+        writer.send(b"%d" % value)
+
+
+def flushes(writer: Writer) -> None:
+    writer.flush(SECONDS)
+
+
+@pytest.mark.parametrize("call", [sends, flushes])
+def test_a_writer_is_answered_for_all_that_it_took_whichever_call_ctrl_c_ends(
+    server: ModelServer, call: Callable[[Writer], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the server may have got is sent again, as after the end of a connection."""
+    monkeypatch.setattr(connection, "REOPEN", 0.0)
+    for number in count(1):
+        topic = f"t{number}"
+        with Writer(topic, server.writer) as writer:
+            writer.send(b"first")
+            interruption = InterruptedCall(number, writer_module, connection)
+            with suppress(KeyboardInterrupt), interruption:
+                call(writer)
+            server.silent = True
+            writer.send(b"later")
+            with pytest.raises(NoResponseError):  # that to an earlier one does not count
+                writer.flush(0.05)
+            server.silent = False
+            server.stop()
+            server.start()
+            writer.flush(SECONDS)
+            assert (writer.unanswered, writer._octets) == (0, 0)
+        with Reader(topic, server.reader) as reader:
+            stored = [message.frames[0] for message in reader]
+        assert {b"first", b"later"} <= set(stored)
         if not interruption.interrupted:
             break
     assert number > 10
