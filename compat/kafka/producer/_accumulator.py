@@ -164,7 +164,11 @@ class RecordAccumulator:
     def wake(self) -> None:
         """Have the sender look at its queues."""
         self._sender_asleep = False
-        self._hub.post(self._wakeup.set)
+        try:
+            self._hub.post(self._wakeup.set)
+        except BaseException:  # interrupted, maybe before it was posted: nobody else would wake it
+            self._sender_asleep = True
+            raise
 
     @property
     def here(self) -> bool:

@@ -48,11 +48,13 @@ class Pending:
         """Wait for room, for ``timeout`` seconds at most. Raises :class:`Overloaded`, ValueError for NaN."""
         if timeout is not None:
             timeout = wait_of(timeout)
+        size = len(payload)
         with self._lock:
             if topic == self._quick and self._count < self._most and self._octets < self._most_octets:
-                self._payloads.append(payload)
+                # Ctrl-C comes behind a call: all three happen or none.
                 self._count += 1
-                self._octets += len(payload)
+                self._octets += size
+                self._payloads.append(payload)
                 return
         if not self._offer(topic, payload):
             deadline = None if timeout is None else time.monotonic() + timeout
@@ -84,18 +86,27 @@ class Pending:
             signal.set(self._error is not None or not (self._is_full or topic in self._blocked))
 
     def _offer(self, topic: bytes, payload: bytes) -> bool:
+        try:
+            return self._accept(topic, payload)
+        except BaseException:  # interrupted, maybe before the hub was told: the next one tells it
+            self._is_posted = False
+            self._quick = None
+            raise
+
+    def _accept(self, topic: bytes, payload: bytes) -> bool:
+        size = len(payload)
         with self._lock:
             if self._error is not None:
                 raise self._error
             if self._is_full or topic in self._blocked:
                 return False
+            self._count += 1
+            self._octets += size
             if topic == self._topic:
                 self._payloads.append(payload)
             else:
                 self._topic, self._payloads = topic, [payload]
                 self._runs.append((topic, self._payloads))
-            self._count += 1
-            self._octets += len(payload)
             if self._watches:
                 self._show()
             elif not self._blocked:

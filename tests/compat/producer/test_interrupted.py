@@ -6,15 +6,19 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from compat.kafka import KafkaConsumer, KafkaProducer
-from compat.kafka.producer import _batches
+from compat.kafka.producer import _accumulator, _batches
 from dafka import Broker
 from dafka.broker import connecting
+from dafka.hub import hub
+from tests.compat.interrupting import InterruptedCall
 
 Producers = Callable[..., KafkaProducer]
 Consumers = Callable[..., KafkaConsumer]
@@ -44,6 +48,20 @@ def test_a_batch_whose_encoding_is_interrupted_is_sent(
     assert [future.get(0).offset for future in futures] == [
         offset + (offset >= len(futures) - 10) for offset in range(len(futures))
     ]
+
+
+def test_a_producer_goes_on_sending_whichever_call_ctrl_c_ends(new_producer: Producers) -> None:
+    for number in count(1):
+        producer = new_producer()
+        producer.send("t", b"first", partition=0).get(100)  # what sends them sleeps now
+        interruption = InterruptedCall(number, _accumulator, _batches, hub)
+        with suppress(KeyboardInterrupt), interruption:
+            producer.send("t", b"second", partition=0)
+        producer.send("t", b"later", partition=0).get(100)
+        producer.close()
+        if not interruption.interrupted:
+            break
+    assert number > 5
 
 
 def test_a_callback_that_exits_ends_nothing(

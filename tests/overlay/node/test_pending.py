@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
+from itertools import count
 
 import pytest
+from timing import until
 
+from dafka.hub import hub as hub_module
 from dafka.hub.hub import get_hub
 from dafka.overlay import Overloaded
 from dafka.overlay.node import limits
+from dafka.overlay.node import pending as pending_module
 from dafka.overlay.node.pending import Pending
+from tests.compat.interrupting import InterruptedCall
 
 
 @pytest.fixture
@@ -89,3 +95,21 @@ def test_nothing_that_threads_put_is_lost_or_changes_places_while_the_hub_takes(
     assert done.wait(60)
     for topic in (b"/a", b"/b", b"/c"):
         assert [number for one, number in got if one == topic] == list(range(count))
+
+
+def test_messages_that_wait_are_taken_by_the_hub_whichever_call_ctrl_c_ends():
+    for number in count(1):
+        taken = []
+        pending = Pending(get_hub(), lambda: taken.extend(pending.take()))  # noqa: B023
+        pending.put(b"/a", b"", None)
+        until(lambda: taken)  # noqa: B023
+        interruption = InterruptedCall(number, pending_module, hub_module)
+        with suppress(KeyboardInterrupt), interruption:
+            for topic in (b"/a", b"/a", b"/b"):
+                pending.put(topic, b"", None)
+        pending.put(b"/b", b"later", None)
+        until(lambda: b"later" in taken[-1][1])  # noqa: B023
+        assert (pending.count, pending._octets) == (0, 0)
+        if not interruption.interrupted:
+            break
+    assert number > 10

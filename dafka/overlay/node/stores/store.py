@@ -194,7 +194,11 @@ class Store:
         queue.append(action)
         if not hosted.is_told:
             hosted.is_told = True
-            self._hub.post(hosted.drain)
+            try:
+                self._hub.post(hosted.drain)
+            except BaseException:  # interrupted, maybe before it was posted
+                hosted.is_told = False
+                raise
 
     def _raise_refused(self) -> None:
         if self._hosted.failure is not None:

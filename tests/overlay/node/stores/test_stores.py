@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import threading
+from contextlib import suppress
 from datetime import timedelta
 from itertools import count
 
 import pytest
 from overlay.node.stores.three_endpoints import EXPECTED, Program
-from timing import each_time, no_long_turn
+from timing import each_time, no_long_turn, until
 
+from dafka.hub import hub
 from dafka.hub.hub import get_hub
 from dafka.overlay import (
     Closed,
@@ -24,10 +26,12 @@ from dafka.overlay import (
     WrongType,
 )
 from dafka.overlay.errors import InvalidValue
+from dafka.overlay.node.stores import store as store_module
 from dafka.overlay.stores.content import EVENTS
 from dafka.overlay.stores.errors import TypeClash
 from dafka.overlay.values import NAN, Count, Set, Table, Timespan, Timestamp, types
 from dafka.overlay.wire.codes import ErrorCode
+from tests.compat.interrupting import InterruptedCall
 
 NUMBERS = count()
 WAIT = 100  # seconds, for what takes tenths of one
@@ -295,3 +299,19 @@ def test_the_guides_three_endpoints_share_a_store_in_processes_of_their_own():
     finally:
         for program in programs:
             program.end()
+
+
+def test_writes_are_carried_out_whichever_call_ctrl_c_ends():
+    with Endpoint() as endpoint:
+        store = endpoint.attach_master("st")
+        for number in count(1):
+            assert store.await_idle(WAIT)
+            interruption = InterruptedCall(number, store_module, hub)
+            with suppress(KeyboardInterrupt), interruption:
+                store.put("k", "interrupted")
+            store.put("k", number)
+            until(lambda: not store._hosted.queue)
+            assert store.get("k") == number
+            if not interruption.interrupted:
+                break
+    assert number > 5
