@@ -3,7 +3,9 @@
 A message's subscribers are found by looking up each length that any prefix has, so the cost of a message
 does not depend on how many prefixes there are, and prefixes have limits.PREFIX_OCTETS at most.
 
-Subscriptions add up (23/ZMTP): a prefix subscribed to twice is to be cancelled twice.
+Subscriptions add up (23/ZMTP): a prefix subscribed to twice is to be cancelled twice. The SUB sockets of
+libzmq and JeroMQ tell of each subscription, and of the last cancellation alone: one that has subscribed to a
+prefix twice and cancelled it twice stays subscribed until it connects anew, and drops what it gets of it.
 """
 
 from __future__ import annotations
