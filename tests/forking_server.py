@@ -150,7 +150,9 @@ def end(code: object) -> NoReturn:
     try:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
-        left_open = [one for one in gc.get_objects() if issubclass(type(one), _LEFT_OPEN)]
+        # What a program has frozen, its standard streams with it, is not among all objects.
+        streams = [one for one in (sys.stdout, sys.stderr) if one is not None]
+        left_open = streams + [one for one in gc.get_objects() if issubclass(type(one), _LEFT_OPEN)]
         if not any(issubclass(type(one), zmq.Context) for one in left_open):
             for file in left_open:
                 if not file.closed:

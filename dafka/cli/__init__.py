@@ -10,6 +10,7 @@ import sys
 from dafka.cli.interrupts import EndedByCtrlC
 
 with EndedByCtrlC():
+    from contextlib import suppress
     from typing import Any
 
     import click
@@ -53,10 +54,22 @@ class _Group(LazyGroup):
 
     def main(self, *args: Any, **options: Any) -> Any:
         try:
-            return super().main(*args, **options)
-        except OSError as error:  # of the help of the program itself, on a full disk
+            return self._main(*args, **options)
+        except BrokenPipeError:
+            sys.exit(1)  # as click ends when the reader of our output has gone
+        except OSError as error:  # of our output, on a full disk
             click.echo(f"Error: {error}", err=True)
             sys.exit(1)
+        finally:
+            _drop_output()
+
+    def _main(self, *args: Any, **options: Any) -> Any:
+        try:
+            return super().main(*args, **options)
+        except SystemExit as ended:
+            if not ended.code:
+                _flush_output()  # which may be all that was said
+            raise
 
     def load(self, home: str) -> click.Command:
         gc.disable()  # looking for garbage among modules would take a twentieth of the start
@@ -94,6 +107,20 @@ class _Group(LazyGroup):
             if not _is_kafkas(error):
                 raise
             raise click.ClickException(advised(error)) from error
+
+
+def _flush_output() -> None:
+    if sys.stdout is not None and not sys.stdout.closed:
+        sys.stdout.flush()
+
+
+def _drop_output() -> None:
+    """Have nothing wait that cannot be written: the interpreter would try again at its end, and say so."""
+    try:
+        _flush_output()
+    except OSError:
+        with open(os.devnull, "wb") as nowhere, suppress(OSError):
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _with_lines(ctx: click.Context, message: str) -> str:

@@ -15,6 +15,8 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaStorageError
 from timing import SECONDS
 
+from dafka import Broker
+
 REFUSED = "KafkaStorageError"
 
 
@@ -74,10 +76,19 @@ def test_a_disk_that_something_else_fills_stops_only_what_needs_room(tmp_path: P
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
-def test_help_for_a_file_on_a_full_disk_ends_with_a_line() -> None:
-    for words in (["--help"], ["--version"], ["kafka", "--help"]):
-        with open("/dev/full", "w") as full:
-            done = subprocess.run(
-                [*DAFKA, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=SECONDS
-            )
-        assert done.returncode == 1 and done.stderr == "Error: [Errno 28] No space left on device\n"
+@pytest.mark.parametrize("buffered", [True, False], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize(
+    "words", ["--help", "--version", "kafka --help", "completion bash", "log verify {folder}"]
+)
+def test_output_to_a_file_on_a_full_disk_ends_with_a_line(tmp_path: Path, words: str, buffered: bool) -> None:
+    """Buffered output is written at the end, where Python would say so in words of its own."""
+    with Broker(tmp_path / "db"):
+        pass
+    command = [*DAFKA, *words.format(folder=tmp_path / "db").split()]
+    others = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    more = {} if buffered else {"PYTHONUNBUFFERED": "1"}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=SECONDS, env=others | more
+        )
+    assert done.returncode == 1 and done.stderr == "Error: [Errno 28] No space left on device\n"

@@ -40,7 +40,7 @@ def parse_place(text: str, zone: tzinfo | None = None) -> Place:
     if found := _AGO.fullmatch(text):
         return Place("time", max(int((time.time() - int(found[1]) * _SECONDS[found[2]]) * 1000), 0))
     try:
-        moment = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))  # Z is new in Python 3.11
+        moment = datetime.fromisoformat(_as_python_3_10_has_it(text))
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=zone)
         # Negative ones mean something else to a broker: -1 is the end, -2 the beginning.
@@ -51,6 +51,12 @@ def parse_place(text: str, zone: tzinfo | None = None) -> Place:
             f"(2026-01-31T12:00, {zone or 'local'} unless it says Z or +01:00) "
             "or a time ago (30s, 15m, 2h, 7d)"
         ) from None
+
+
+def _as_python_3_10_has_it(text: str) -> str:
+    """A time without Z, and with six digits behind its seconds if there are any."""
+    text = re.sub("[zZ]$", "+00:00", text)
+    return re.sub(r"(?<=:\d\d)[.,](\d+)", lambda found: "." + found[1][:6].ljust(6, "0"), text)
 
 
 def offsets_of(

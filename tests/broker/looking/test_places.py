@@ -22,6 +22,13 @@ def test_words_numbers_and_times():
     assert place("999999999d") == Place("time", 0)
 
 
+@pytest.mark.parametrize("fraction", [".5", ".50", ",5", ".5000000009"])
+def test_a_fraction_of_a_second_has_any_number_of_digits(fraction):
+    for zone in ("Z", "+02:00", ""):
+        moment = f"2001-09-09T0{3 if zone == '+02:00' else 1}:46:40{fraction}{zone}"
+        assert place(moment, timezone.utc) == Place("time", 10**12 + 500)
+
+
 @pytest.mark.parametrize("text", ["1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59.998Z", "0001-01-02"])
 def test_a_time_before_1970_is_1970_because_a_broker_takes_minus_one_for_the_end(text):
     assert place(text, timezone.utc) == Place("time", 0)
