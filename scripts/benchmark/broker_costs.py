@@ -15,6 +15,7 @@ from processes import Figures
 
 WARMING_ROUNDS = 3  # in which Java still compiles what runs often; they do not count
 ROUNDS = 5
+QUEUED_OCTETS = 1000  # that librdkafka takes at most for a record that waits, besides its own
 IDLE_WAIT_MS = 500  # that a consumer gives a broker to wait for records, by default
 SETTLING_SECONDS = 5.0  # each client has asked some times
 IDLE_SECONDS = 4.0
@@ -42,7 +43,7 @@ def records(*, servers: str, pid: int, size: int, count: int) -> Figures:
     rounds = []
     for _ in range(WARMING_ROUNDS + ROUNDS):
         topic = new_topic(servers, 6)
-        _use_memory(2 * size * count)
+        _use_memory((2 * size + QUEUED_OCTETS) * count)
         user, kernel = _modes(pid)
         fill(servers, topic, size, count)
         user_then, kernel_then = _modes(pid)

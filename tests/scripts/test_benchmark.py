@@ -176,4 +176,4 @@ def test_the_costs_of_records_are_medians_of_the_rounds_behind_those_that_warm_t
     figures = broker_costs.records(servers="", pid=0, size=1000, count=1_000_000)
     assert figures == (3.0, 1.0, 0.5)
     rounds = broker_costs.WARMING_ROUNDS + broker_costs.ROUNDS
-    assert done == ["use 2000000000", "fill"] * rounds  # memory that the round then writes to
+    assert done == ["use 3000000000", "fill"] * rounds  # memory that the round then writes to
