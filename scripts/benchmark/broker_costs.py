@@ -54,12 +54,12 @@ def records(*, servers: str, pid: int, size: int, count: int) -> Figures:
 
 
 def _use_memory(octets: int) -> None:
-    """Have the system get so much memory, and give it back: it is what is written to next.
+    """Have the system get so much memory, if it has plenty, and give it back: it is written to next.
 
     A virtual machine has pages that its host gives it only when they are written to, and soon takes back when
     nobody uses them. For a broker that writes a GB to such pages the kernel takes 1 to 2 s more.
     """
-    held = b"\1" * octets
+    held = b"\1" * min(octets, psutil.virtual_memory().available // 4)
     del held
 
 
