@@ -153,6 +153,9 @@ given the whole content anew. One with so many writes that its master lacks take
 SNAPSHOT_ENTRIES = 2_000_000
 """Of contents that a master keeps for clones of version 1, which have not said that they have theirs."""
 
+SNAPSHOT_AT_ONCE = 5000
+"""Of such a content, that are encoded at once. Of a larger one it is a part in 64 in each tick."""
+
 MOST_AHEAD = 10_000
 """Events ahead of a missing one that a consumer keeps. Those beyond are asked for when they are next."""
 

@@ -35,6 +35,10 @@ class PartedDict(MutableMapping[K, V]):
         self._hash: Callable[[Any], int] = hash_of
         self.parts: list[dict[K, V]] = [{} for _ in range(_PARTS)]
 
+    def part_of(self, key: K) -> int:
+        """The number of the part that a key belongs to."""
+        return self._hash(key) >> _SHIFT & _OTHERS
+
     def __getitem__(self, key: K) -> V:
         return self.parts[self._hash(key) >> _SHIFT & _OTHERS][key]
 

@@ -175,6 +175,7 @@ class Clone:
         if command.sender == self.master and state.offset < self._reached:
             return self._go_on(state.heartbeat_interval)
         self.master = command.sender
+        assert isinstance(state.state, tuple)
         outputs: list[Output] = list(map(Changed, self.content.replace(state.state, command.sender)))
         outputs += self._carry(self._input.receive(handshake))
         return outputs + self._attached()

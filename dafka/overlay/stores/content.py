@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
+from zlib import crc32
 
 from dafka.overlay.limits import KEY_OCTETS, MOST_KEYS, STORE_OCTETS, VALUE_OCTETS
 from dafka.overlay.stores.errors import BackendFailure, TypeClash
@@ -13,6 +14,7 @@ from dafka.overlay.values import Count, Set, Table, Timespan, Value, encode, ord
 from dafka.overlay.wire.codes import ErrorCode
 from dafka.overlay.wire.envelope import LOCAL
 from dafka.overlay.wire.primitives import NO_ENTITY, EntityId
+from dafka.protocol.parted import PartedDict
 
 EVENTS = LOCAL + b"data/store-events/"
 """The topic of events is this and the name of the store."""
@@ -85,7 +87,9 @@ class Content:
         self.generation = 0
         self.size = 0
         """Of all keys and values, in octets as they are encoded."""
-        self._entries: dict[bytes, Entry] = {}
+        self._entries = _none()
+        self.watcher: Callable[[bytes, Entry | None], object] | None = None
+        """Called with a key and its entry until now when that is put or erased; not for each of a clear."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -95,16 +99,29 @@ class Content:
         return iter([(entry.key, entry.value) for entry in self._entries.values()])
 
     def keys(self) -> Set:
-        entries = list(self._entries.values())  # in one step: other threads may call this
-        return Set([entry.key for entry in entries])
+        while True:  # other threads may call this
+            entries = self._entries
+            found = list(entries.values())  # in one step
+            if entries is self._entries:  # or it is being cleared
+                return Set([entry.key for entry in found])
 
-    def octets(self) -> list[bytes]:
-        """All keys, encoded."""
-        return list(self._entries)
+    def octets(self) -> Iterator[list[bytes]]:
+        """All keys, encoded, in pieces. Each is made when it is asked for: what comes or goes meanwhile may
+        be among them or not, all others are."""
+        return (list(part) for part in self._entries.parts)
 
     def entries(self) -> Iterable[tuple[bytes, Entry]]:
         """The entries of all encoded keys. Nothing may be changed while this is read."""
         return self._entries.items()
+
+    @property
+    def parts(self) -> list[dict[bytes, Entry]]:
+        """These in parts, see :class:`PartedDict`. They are other ones after a clear."""
+        return self._entries.parts
+
+    def part_of(self, octets: bytes) -> int:
+        """The number of the part that a key belongs to."""
+        return self._entries.part_of(octets)
 
     def entry(self, octets: bytes) -> Entry | None:
         """The entry of an encoded key, if there is one."""
@@ -153,6 +170,8 @@ class Content:
         self._check(before is None, len(octets), len(encoded), grown)
         if before is not None and origin is None:
             origin = before.origin
+        if self.watcher is not None:
+            self.watcher(octets, before)
         self._entries[octets] = Entry(key, value, size, deadline, origin, self.generation)
         self.size = grown
         if self.changes is not None:
@@ -167,18 +186,23 @@ class Content:
         entry = self._entries.pop(octets, None)
         if entry is None:
             return None
+        if self.watcher is not None:
+            self.watcher(octets, entry)
         self.size -= entry.size
         if self.changes is not None:
             self.changes.put(octets, None)
         return word, self.name, key, *_by(publisher)
 
     def clear(self, publisher: EntityId) -> Iterator[Value]:
-        """The events, one for each key; they are made as they are read, at any time."""
-        gone, self._entries, self.size = self._entries, {}, 0
+        """The events, one for each key; they are made as they are read, at any time.
+
+        Its entry ends with each: of a million, all at once take longer than anybody is to wait for.
+        """
+        gone, self._entries, self.size = self._entries, _none(), 0
         if self.changes is not None:
             self.changes.clear()
         by = _by(publisher)
-        return (("erase", self.name, entry.key, *by) for entry in gone.values())
+        return (("erase", self.name, entry.key, *by) for entry in _taken_out(gone))
 
     def replace(self, entries: Iterable[tuple[Value, Value]], publisher: EntityId) -> list[Value]:
         """Take over another content. The events say what is different."""
@@ -210,6 +234,16 @@ class Content:
             raise _failure(f"the store {self.name!r} has {MOST_KEYS} keys, and no more are taken")
         if grown > STORE_OCTETS and grown > self.size:
             raise _failure(f"the store {self.name!r} would have {grown} octets, at most {STORE_OCTETS}")
+
+
+def _none() -> PartedDict[bytes, Entry]:
+    return PartedDict(crc32)  # which is the same in each process, as the order of the entries is to be
+
+
+def _taken_out(entries: PartedDict[bytes, Entry]) -> Iterator[Entry]:
+    for part in entries.parts:
+        while part:
+            yield part.popitem()[1]
 
 
 def check_pair(key: Value, value: Value) -> None:

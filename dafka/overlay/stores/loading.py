@@ -7,6 +7,7 @@ an event behind that one was about are newer than the piece.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from dafka.overlay.limits import ASK_TICKS, ERASED_ENTRIES, SWEPT_ENTRIES
 from dafka.overlay.stores.content import Content
@@ -29,8 +30,7 @@ class Loading:
         self._asked = 0
         self._touched: dict[bytes, int] = {}
         self._cleared = 0
-        self._before = content.octets()
-        self._left: Iterator[bytes] | None = None
+        self._left: Iterator[bytes] | None = None  # keys that may be in no piece
         content.generation += 1
 
     def hear(self, sequence: int, key: Value) -> None:
@@ -61,7 +61,7 @@ class Loading:
         self.position = piece.position
         self._asked = self._ticks
         if not piece.position:
-            self._left = iter(self._before)
+            self._left = chain.from_iterable(self._content.octets())
         return events
 
     @property

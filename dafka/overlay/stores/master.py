@@ -30,12 +30,12 @@ from dafka.overlay.limits import (
     MOST_WAITING,
     MOST_WRITERS,
     NEVER_SILENT,
-    SNAPSHOT_ENTRIES,
 )
 from dafka.overlay.stores import arithmetic, queries
 from dafka.overlay.stores.content import Content, Origin
 from dafka.overlay.stores.errors import BackendFailure, TypeClash
 from dafka.overlay.stores.expiry import Expiries
+from dafka.overlay.stores.handshakes import Handshakes
 from dafka.overlay.stores.journal import Journal
 from dafka.overlay.stores.outputs import (
     Answered,
@@ -85,7 +85,7 @@ class Master:
         """Writes of others that a bound of the store has refused, by the text of the error."""
         self._topic = clone_topic(content.name)
         self._producer: Producer[EntityId] = Producer(repeats_handshake=False)
-        self._handshakes: dict[EntityId, AckClone] = {}  # not acknowledged yet
+        self._handshakes = Handshakes(content, self._producer.remove)  # not acknowledged yet
         # A writer that comes back goes on where it was, so that nothing it wrote is applied twice.
         self._inputs: OrderedDict[EntityId, Consumer] = OrderedDict()
         self._expiries = Expiries(content)
@@ -167,6 +167,8 @@ class Master:
         self._pieces.tick()
         outputs = [] if self.is_full else self._expire(now)
         outputs += self._carry(self._producer.tick())
+        for clone, state in self._handshakes.tick():
+            outputs.append(self._to(clone, Command(state.offset, self.entity, clone, state)))
         for writer, known in list(self._inputs.items()):
             if not known.is_silent:
                 outputs += self._carry_input(now, writer, known, known.tick())
@@ -226,6 +228,8 @@ class Master:
     # -- clones -------------------------------------------------------------------------------------
 
     def _attach(self, clone: EntityId) -> list[Output]:
+        if not self._handshakes.has_room(clone, self._producer.sequence):
+            return []
         if clone not in self._handshakes:
             self._producer.remove(clone)  # it has begun anew
         return self._carry(self._producer.add(clone))
@@ -240,7 +244,7 @@ class Master:
             self._pieces.forget(clone)
             if not self._pieces.begin(reader, self._producer.sequence):
                 return []
-            self._handshakes.pop(clone, None)
+            self._handshakes.forget(clone)
             self._producer.remove(clone)
             self._producer.add(clone)  # the first piece is the handshake
             offset = self._producer.sequence
@@ -257,30 +261,15 @@ class Master:
                 case Broadcast(message):
                     outputs.append(Publish(self._topic, to_command(self.entity, NO_ENTITY, message)))
                 case Unicast(clone, Handshake(offset, interval)):
-                    state = self._handshakes.get(clone)
-                    if state is None:
-                        state = self._handshakes[clone] = self._snapshot(offset, interval)
-                    outputs.append(self._to(clone, Command(offset, self.entity, clone, state)))
+                    state = self._handshakes.give(clone, offset, interval)
+                    if state is not None:
+                        outputs.append(self._to(clone, Command(offset, self.entity, clone, state)))
                 case Unicast(clone, message):
                     receiver = NO_ENTITY if isinstance(message, Event) else clone
                     outputs.append(self._to(clone, to_command(self.entity, receiver, message)))
                 case Attached(clone) | Dropped(clone, _, _):
-                    self._handshakes.pop(clone, None)
+                    self._handshakes.forget(clone)
         return outputs
-
-    def _snapshot(self, offset: int, interval: int) -> AckClone:
-        """The whole content for a clone of version 1. It is kept until that has it, if there is room."""
-        latest = next(reversed(self._handshakes.values()), None)
-        if latest is not None and latest.offset == offset:  # nothing has changed since
-            return latest
-        kept = {one.offset: len(one.state) for one in self._handshakes.values()}
-        while kept and sum(kept.values()) + len(self.content) > SNAPSHOT_ENTRIES:
-            gone = min(kept)
-            del kept[gone]
-            for clone in [clone for clone, one in self._handshakes.items() if one.offset == gone]:
-                del self._handshakes[clone]
-                self._producer.remove(clone)
-        return AckClone(offset, interval, tuple(self.content))
 
     def _to(self, receiver: EntityId, command: Command) -> Publish:
         return Publish(self._topic, command, receiver.endpoint)
@@ -385,6 +374,7 @@ class Master:
                 event = self.content.erase(key, publisher)
                 return [] if event is None else [Changed(event), *self._tell(action)]
             case Clear(publisher):
+                self._handshakes.clear()
                 return [Cleared(self.content.clear(publisher)), *self._tell(action)]
         return []
 

@@ -2,11 +2,13 @@
 
 A reader asks for one piece after the other. A piece holds what the entries are at that moment, and
 says behind which event that is; so pieces and events together tell the whole content, in whatever order they
-arrive. Only the keys are noted at the beginning.
+arrive. Its keys are noted when a reader comes to them; those that come later are told by events, and may be
+in a piece as well.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from dafka.overlay.limits import LOADING_TICKS, MOST_LOADING, PIECE_ENTRIES, PIECE_OCTETS
@@ -22,13 +24,23 @@ class Slice(NamedTuple):
 
 
 class _Reading:
-    __slots__ = ("asked", "finished", "keys", "offset")
+    __slots__ = ("_more", "asked", "finished", "keys", "offset")
 
-    def __init__(self, keys: list[bytes], offset: int, tick: int) -> None:
-        self.keys = keys
+    def __init__(self, keys: Iterator[list[bytes]], offset: int, tick: int) -> None:
+        self.keys: list[bytes] = []  # that it has come to
+        self._more = keys
         self.offset = offset
         self.asked = tick
         self.finished = False
+
+    def has(self, position: int) -> bool:
+        """Whether there is a key at this position."""
+        while position >= len(self.keys):
+            some = next(self._more, None)
+            if some is None:
+                return False
+            self.keys += some
+        return True
 
 
 Reader = tuple[EntityId, int]
@@ -68,15 +80,16 @@ class Pieces:
         reading.asked = self._ticks
         entries: list[Entry] = []
         size = 0
-        for index in range(position, min(position + PIECE_ENTRIES, len(reading.keys))):
-            entry = self._content.entry(reading.keys[index])
-            position = index + 1
+        end = position + PIECE_ENTRIES
+        while position < end and reading.has(position):
+            entry = self._content.entry(reading.keys[position])
+            position += 1
             if entry is not None:
                 entries.append(entry)
                 size += entry.size
                 if size > PIECE_OCTETS:
                     break
-        reading.finished = position >= len(reading.keys)
+        reading.finished = not reading.has(position)
         return Slice(entries, 0 if reading.finished else position)
 
     def forget(self, entity: EntityId) -> None:

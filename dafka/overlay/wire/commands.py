@@ -95,11 +95,24 @@ class Nack(NamedTuple):
     sequences: tuple[int, ...]
 
 
+class EncodedState:
+    """A content of so many entries, which are ``encoded`` already, one after the other."""
+
+    def __init__(self, count: int, encoded: bytes | bytearray) -> None:
+        self._count = count
+        number = bytearray()
+        write_counted(count, number)
+        self.octets = b"".join((number, encoded))
+
+    def __len__(self) -> int:
+        return self._count
+
+
 class AckClone(NamedTuple):
     offset: int
     heartbeat_interval: int
-    state: tuple[tuple[Value, Value], ...]
-    """The content of the store, in any order."""
+    state: tuple[tuple[Value, Value], ...] | EncodedState
+    """The content of the store, in any order; what is decoded is never encoded."""
 
 
 class RetransmitFailed(NamedTuple):
@@ -240,7 +253,9 @@ def _read_sequences(reader: Reader) -> tuple[int, ...]:
     return struct.unpack_from(f">{min(count, MOST_NACKED)}Q", octets)
 
 
-def _state(state: tuple[tuple[Value, Value], ...]) -> bytes:
+def _state(state: tuple[tuple[Value, Value], ...] | EncodedState) -> bytes:
+    if isinstance(state, EncodedState):
+        return state.octets
     out = bytearray()
     write_counted(len(state), out)
     for key, value in state:
@@ -298,6 +313,7 @@ __all__ = [
     "Command",
     "Content",
     "CumulativeAck",
+    "EncodedState",
     "EntityId",
     "Erase",
     "Expire",

@@ -16,14 +16,17 @@ import sys
 import time
 from collections.abc import Callable
 
+from dafka.overlay.channels.messages import Nack
 from dafka.overlay.core import Core
 from dafka.overlay.limits import MOST_PEERS
 from dafka.overlay.peering.outputs import Close, PeerUp, Send
+from dafka.overlay.stores.outputs import master_topic, to_command
 from dafka.overlay.values import encode
-from dafka.overlay.wire.envelope import DATA, Envelope, encode_envelope, routing_update
+from dafka.overlay.wire.commands import encode_command
+from dafka.overlay.wire.envelope import COMMAND, DATA, Envelope, encode_envelope, routing_update
 from dafka.overlay.wire.frames import LENGTH, frame
 from dafka.overlay.wire.leaves import Leaf
-from dafka.overlay.wire.primitives import NOBODY
+from dafka.overlay.wire.primitives import NO_ENTITY, NOBODY, EntityId
 from dafka.overlay.wire.routed import (
     Inquiry,
     Revocation,
@@ -181,6 +184,15 @@ def nested_values_of_version_1(attacker: Attacker) -> None:
         attacker.say(encode_envelope(Envelope(DATA, attacker.me, NOBODY, b"/by", NESTED)))
 
 
+def clones(attacker: Attacker) -> None:
+    """Clones of version 1 that want a whole store, again and again, and never say that they have it."""
+    for number in range(40):
+        clone = EntityId(attacker.me, number // 3)
+        command = encode_command(to_command(clone, NO_ENTITY, Nack((0,))))
+        attacker.say(encode_routed(Routed(COMMAND, True, attacker.me, b"", master_topic("st"), command)))
+        time.sleep(0.2)
+
+
 def frames_at_random(attacker: Attacker) -> None:
     chance = random.Random(7)
     ids = [*attacker.others, attacker.me, NOBODY]
@@ -228,6 +240,7 @@ KINDS: dict[str, tuple[int, Callable[[Attacker], None]]] = {
     "prefixes-1": (1, many_prefixes_of_version_1),
     "nested": (2, nested_values),
     "nested-1": (1, nested_values_of_version_1),
+    "clones": (2, clones),
     "random": (2, frames_at_random),
 }
 

@@ -11,11 +11,15 @@ from overlay.node.attacker import KINDS
 from overlay.node.endpoints import until
 from timing import SECONDS, each_time, short_turns
 
+from dafka.hub.hub import get_hub
+from dafka.hub.turns import in_pieces
 from dafka.overlay import Empty, Endpoint
+from dafka.overlay.wire.primitives import NO_ENTITY
 
 TESTS = Path(__file__).parents[2]
 ATTACK_SECONDS = 1.0
 MESSAGES = 10
+KEYS = 300_000  # to encode them takes a tenth of a second
 
 
 class Bystanders:
@@ -55,10 +59,19 @@ def town():
         yield endpoint, Bystanders(one, other, subscriber), [endpoint.id, one.id, other.id]
 
 
+def fill(endpoint):
+    """Put many keys into its store."""
+    content = endpoint._carrier.role.stores["st"].content
+    for numbers in in_pieces(range(KEYS), 1000):
+        get_hub().run(lambda some: [content.put(one, "x", None, NO_ENTITY) for one in some], numbers)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @each_time
 def test_turns_stay_short_and_bystanders_go_on(kind, town):
     endpoint, bystanders, ids = town
+    if kind == "clones":
+        fill(endpoint)
     command = [sys.executable, "-m", "overlay.node.attacker", endpoint.address, kind, str(ATTACK_SECONDS)]
     environment = {"PYTHONPATH": f"{TESTS}:{TESTS.parent}"}
     command += [bytes(one).hex() for one in ids]

@@ -83,22 +83,6 @@ def test_a_piece_that_comes_twice_does_no_harm_and_one_that_is_lost_is_asked_for
     assert not any(loading.tick() for _ in range(6))
 
 
-def test_a_content_is_cut_by_entries_and_octets_and_may_change_meanwhile(content, monkeypatch):
-    monkeypatch.setattr("dafka.overlay.stores.pieces.PIECE_ENTRIES", 2)
-    monkeypatch.setattr("dafka.overlay.stores.pieces.PIECE_OCTETS", 1000)
-    content.put("large", "x" * 2000, None, NO_ENTITY)
-    content.put("last", 1, None, NO_ENTITY)
-    pieces, reader = Pieces(content), (EntityId(bytes(16), 1), 1)
-    assert pieces.begin(reader, 7) and pieces.offset(reader) == 7
-    cut = pieces.cut(reader, 0)
-    assert [entry.key for entry in cut.entries] == ["old", "a"] and cut.position == 2
-    content.put("new", 1, None, NO_ENTITY)
-    cut = pieces.cut(reader, 2)
-    assert [entry.key for entry in cut.entries] == ["large"]
-    content.erase("last", NO_ENTITY)
-    assert pieces.cut(reader, cut.position) == ([], 0)
-
-
 def test_readers_are_bounded_and_forgotten_when_they_ask_no_more(content, monkeypatch):
     monkeypatch.setattr("dafka.overlay.stores.pieces.MOST_LOADING", 2)
     pieces = Pieces(content)

@@ -62,10 +62,19 @@ def events_of(outputs: list[Output]) -> list[Value]:
     return events
 
 
+def in_order(payload: bytes) -> bytes:
+    """The same command with the entries of a content in an order of their own: that means nothing."""
+    command = decode_command(payload)
+    content = command.content
+    if isinstance(content, AckClone):
+        content = content._replace(state=tuple(sorted(content.state, key=repr)))
+    return encode_command(command._replace(content=content))
+
+
 def said(outputs: list[Output]) -> list[tuple[bytes, bytes, bytes]]:
     """Topic, receiver and octets of the commands."""
     return [
-        (one.topic, one.receiver or NOBODY, encode_command(one.command))
+        (one.topic, one.receiver or NOBODY, in_order(encode_command(one.command)))
         for one in outputs
         if isinstance(one, Publish) and not by_itself(one.command) and not one.topic.endswith(QUERIES)
     ]
@@ -73,7 +82,7 @@ def said(outputs: list[Output]) -> list[tuple[bytes, bytes, bytes]]:
 
 def recorded(some: list[Vector], by_clone: bool) -> list[tuple[bytes, bytes, bytes]]:
     return [
-        (one.topic, one.receiver, one.payload)
+        (one.topic, one.receiver, in_order(one.payload))
         for one in envelopes(some, by_clone)
         if not by_itself(decode_command(one.payload))
     ]

@@ -14,6 +14,7 @@ from dafka.overlay.stores.outputs import Changed, Cleared
 from dafka.overlay.values import Count, Timespan, Value
 
 _AT_ONCE = 200  # events of a clear, in one turn
+_PASSED_AT_ONCE = 1000  # that nobody hears
 
 
 class StoreEvent(NamedTuple):
@@ -80,6 +81,17 @@ class Flow:
                 self._deliver(events)
         if self._left:
             in_later_turn(self._go_on)
+
+
+def pass_over(events: Iterator[Value]) -> None:
+    """Go through the events of a clear that nobody hears, in later turns: its entries end with them, and a
+    million at once would take longer than a turn may. Hub side."""
+
+    def go_on(_: object) -> None:
+        if len(list(islice(events, _PASSED_AT_ONCE))) == _PASSED_AT_ONCE:
+            in_later_turn(go_on)
+
+    go_on(None)
 
 
 def event_of(value: Value) -> StoreEvent:

@@ -19,7 +19,7 @@ from dafka.overlay.node import limits
 from dafka.overlay.node.carrier import Carrier
 from dafka.overlay.node.errors import Closed
 from dafka.overlay.node.stores.disk import DiskBackend
-from dafka.overlay.node.stores.events import Flow, StoreEvents
+from dafka.overlay.node.stores.events import Flow, StoreEvents, pass_over
 from dafka.overlay.stores.content import EVENTS
 from dafka.overlay.stores.errors import BackendFailure, StoreError, error_of
 from dafka.overlay.stores.hosting import Store as Role
@@ -186,6 +186,8 @@ class HostedStore:
             case Changed() | Cleared() as change:
                 if self._subscribers or self._carrier.subscribers.has(self._topic):
                     self._flow.add(change)
+                elif isinstance(change, Cleared):
+                    pass_over(change.events)
             case Answered(request) as answered:
                 answer = self._answers.get(request)
                 if answer is not None:
