@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import resource
 import signal
 import socket
 import struct
 import subprocess
 import sys
 import uuid
+from contextlib import ExitStack
 
 import forking
 from clients.adapters import CLIENTS, Confluent
 from clients.adapters.client import SECONDS
 from clients.conftest import MakeTopic
 from clients.records import Record
+from descriptors import descriptors
 from timing import until
 
 PARTITIONS = 2000
@@ -51,23 +52,17 @@ def test_thousands_of_partitions(servers: str, new_topic: MakeTopic) -> None:
 
 
 def test_a_thousand_idle_connections_do_not_matter(servers: str, topic: str) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * CONNECTIONS)), hard))
     host, _, port = servers.rpartition(":")
     idle = []
-    try:
+    with descriptors(4 * CONNECTIONS), ExitStack() as stack:
         for _ in range(CONNECTIONS):
-            connection = socket.create_connection((host, int(port)), timeout=SECONDS)
+            connection = stack.enter_context(socket.create_connection((host, int(port)), timeout=SECONDS))
             idle.append(connection)
             connection.sendall(_api_versions())
         for connection in idle:
             assert len(connection.recv(4, socket.MSG_WAITALL)) == 4  # each is answered
         Confluent().produce(servers, topic, [Record(b"busy")])
         assert len(CLIENTS[0].consume(servers, topic, 3)) == 1
-    finally:
-        for connection in idle:
-            connection.close()
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_clients_that_end_within_a_request_disturb_nobody(servers: str, topic: str) -> None:

@@ -7,6 +7,7 @@ import socket
 from contextlib import ExitStack, suppress
 
 import zmq
+from descriptors import descriptors
 from sockets.bystanders import is_closed
 from sockets.serving import plain
 from sockets.test_curve import CLIENT, SERVER, of_server, publisher, theirs
@@ -68,7 +69,7 @@ def test_thousands_of_half_open_connections_leave_room_for_listed_nodes(monkeypa
     """They have said a greeting and a HELLO."""
     monkeypatch.setattr(limits, "HANDSHAKES", 200)
     monkeypatch.setattr(limits, "HANDSHAKE_LEAST_SECONDS", 0.2)
-    with publisher(**of_server()) as served, ExitStack() as opened:
+    with descriptors(2500), publisher(**of_server()) as served, ExitStack() as opened:
         half = []
         for _ in range(1000):
             half.append(opened.enter_context(plain(served.endpoint)))

@@ -5,29 +5,17 @@ from __future__ import annotations
 import os
 import resource
 import socket
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import gevent.socket
 import pytest
+from descriptors import descriptors
 from sockets.bystanders import alive, echo, is_closed
 from sockets.serving import in_hub, plain, router
 from timing import until
 from zmtp.vectors import GREETING_31, message, ready
 
 from dafka.sockets import listening
-
-
-@contextmanager
-def descriptors(count: int) -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < count:
-        pytest.skip(f"only {hard} descriptors are allowed here")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_thousands_of_connections_are_served_and_forgotten():

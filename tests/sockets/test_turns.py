@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import resource
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 import zmq
+from descriptors import descriptors
 from sockets.serving import Recorder, client, in_hub, later, plain, publisher, router, sending
 from timing import each_time, no_long_turn, until
 from zmtp.vectors import GREETING_31, command, frame, message, ready
@@ -35,14 +35,9 @@ class Counter(Recorder):
 
 
 @pytest.fixture
-def descriptors() -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 5000
-    if hard != resource.RLIM_INFINITY and hard < wanted:
-        pytest.skip(f"only {hard} descriptors are allowed here")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+def many_descriptors() -> Iterator[None]:
+    with descriptors(5000):
+        yield
 
 
 @contextmanager
@@ -97,7 +92,7 @@ def test_floods_of_messages(name: str):
 
 
 @each_time
-def test_bursts_of_connections_and_of_disconnects(descriptors: None):
+def test_bursts_of_connections_and_of_disconnects(many_descriptors: None):
     with router(Counter()) as served, ExitStack() as stack, short_turns():
         for _ in range(1500):
             stack.enter_context(plain(served.endpoint)).sendall(JOIN + message(b"x"))
@@ -107,7 +102,7 @@ def test_bursts_of_connections_and_of_disconnects(descriptors: None):
 
 
 @each_time
-def test_a_router_with_many_peers_closes(descriptors: None):
+def test_a_router_with_many_peers_closes(many_descriptors: None):
     with ExitStack() as stack:
         with short_turns(), router(Counter()) as served:
             for _ in range(1500):
@@ -117,7 +112,7 @@ def test_a_router_with_many_peers_closes(descriptors: None):
 
 
 @each_time
-def test_all_of_many_peers_send_at_once(descriptors: None):
+def test_all_of_many_peers_send_at_once(many_descriptors: None):
     class Slow(Counter):
         def messages(self, peer: Peer, messages: list[list[bytes]]) -> None:
             super().messages(peer, messages)
@@ -138,7 +133,7 @@ def test_all_of_many_peers_send_at_once(descriptors: None):
 
 
 @each_time
-def test_streams_to_many_peers(descriptors: None):
+def test_streams_to_many_peers(many_descriptors: None):
     with router(Counter()) as served, ExitStack() as stack:
         sockets = [stack.enter_context(plain(served.endpoint)) for _ in range(300)]
         for number, socket in enumerate(sockets):
@@ -167,7 +162,7 @@ def test_streams_to_many_peers(descriptors: None):
 
 
 @each_time
-def test_connections_that_waited_are_accepted_in_several_turns(descriptors: None):
+def test_connections_that_waited_are_accepted_in_several_turns(many_descriptors: None):
     with router(Counter()) as served, ExitStack() as stack, short_turns(0.6 * TURN):
         hub_sleeps = later(in_hub, time.sleep, 1.0)  # takes no processor time
         sockets = [stack.enter_context(plain(served.endpoint)) for _ in range(1000)]
@@ -178,7 +173,7 @@ def test_connections_that_waited_are_accepted_in_several_turns(descriptors: None
 
 
 @each_time
-def test_sockets_that_have_room_at_the_same_time_are_sent_to_in_several_turns(descriptors: None):
+def test_sockets_that_have_room_at_the_same_time_are_sent_to_in_several_turns(many_descriptors: None):
     body = [b"x" * 100_000]
     with router(Counter()) as served, ExitStack() as stack:
         sockets = [stack.enter_context(plain(served.endpoint)) for _ in range(200)]
@@ -204,7 +199,7 @@ def test_sockets_that_have_room_at_the_same_time_are_sent_to_in_several_turns(de
 
 
 @each_time
-def test_publishing_to_many(descriptors: None):
+def test_publishing_to_many(many_descriptors: None):
     with publisher() as served, ExitStack() as stack:
         for _ in range(1500):
             subscriber = stack.enter_context(plain(served.endpoint))

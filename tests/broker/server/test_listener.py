@@ -16,6 +16,7 @@ import pytest
 from broker.clients import Client, batch
 from broker.server.client import WireClient, discarded, encoded
 from broker.server.samples import fetch, produce
+from descriptors import descriptors
 from kafka.errors import KafkaStorageError
 from kafka.protocol.consumer import JoinGroupRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
@@ -226,15 +227,8 @@ def _produce_from_a_child(address: str) -> None:
 
 
 def test_a_thousand_idle_connections_do_not_slow_others(broker: Broker, client: Client):
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2500 if hard == resource.RLIM_INFINITY else min(hard, 2500)
-    count = (wanted - 300) // 2  # both ends are in this process
-    if count < 1000:
-        pytest.skip(f"only {hard} descriptors are allowed here")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    idle: list[WireClient] = []
-    try:
-        idle += [WireClient(broker) for _ in range(1000)]
+    with descriptors(2500), ExitStack() as stack:  # both ends are in this process
+        idle = [stack.enter_context(WireClient(broker)) for _ in range(1000)]
         until(lambda: broker.metrics()["listener_connections"] == 1000)
         client.create("topic")
         with WireClient(broker) as wire:
@@ -243,10 +237,6 @@ def test_a_thousand_idle_connections_do_not_slow_others(broker: Broker, client: 
                 assert answer.responses[0].partition_responses[0].base_offset == number
         assert idle[-1].ask(ApiVersionsRequest(), 0).error_code == 0
         until(lambda: broker.metrics()["listener_held_bytes"] == 0)
-    finally:
-        for one in idle:
-            one.socket.close()
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @contextmanager
