@@ -154,7 +154,7 @@ SNAPSHOT_ENTRIES = 2_000_000
 """Of contents that a master keeps for clones of version 1, which have not said that they have theirs."""
 
 SNAPSHOT_AT_ONCE = 5000
-"""Of such a content, that are encoded at once. Of a larger one it is a part in 64 in each tick."""
+"""Of such a content, encoded at once. Of a larger one it is so many in each tick, or a part in 64."""
 
 MOST_AHEAD = 10_000
 """Events ahead of a missing one that a consumer keeps. Those beyond are asked for when they are next."""

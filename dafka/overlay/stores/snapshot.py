@@ -1,7 +1,7 @@
 """A whole content as it is at one moment, encoded in pieces while it changes.
 
 A clone of version 1 gets a content in one message, and to encode a million entries takes a third of a second.
-So one of the content's parts is encoded at a time. What an entry was that changes before its part has its
+So some of the content's parts are encoded at a time. What an entry was that changes before its part has its
 turn is noted, and encoded in the end.
 """
 
@@ -28,12 +28,14 @@ class Snapshot:
         content.watcher = self._changes
 
     def step(self) -> EncodedState | None:
-        """Encode a part of it; the whole after the last one."""
+        """Encode some parts of it; the whole after the last one."""
         if self._next < len(self._parts):
-            for octets, entry in self._parts[self._next].items():
-                if octets not in self._before:
-                    self._add(octets, entry)
-            self._next += 1
+            most = self._count + SNAPSHOT_AT_ONCE
+            while self._next < len(self._parts) and self._count < most:
+                for octets, entry in self._parts[self._next].items():
+                    if octets not in self._before:
+                        self._add(octets, entry)
+                self._next += 1
             return None
         for octets in list(islice(self._before, SNAPSHOT_AT_ONCE)):
             entry_before = self._before.pop(octets)

@@ -84,8 +84,11 @@ def content_octets(entry: tuple[object, object]) -> bytes:
     return encoded(Snapshot(alone)).octets
 
 
-def test_one_step_encodes_a_small_part():
-    snapshot, sizes = Snapshot(content_of(10_000)), list[int]()
-    state = encoded(snapshot, lambda: sizes.append(len(snapshot._octets)))
-    steps = [after - before for before, after in pairwise([0, *sizes])]
-    assert max(steps) < len(state.octets) / 20
+@pytest.mark.parametrize(("most", "steps"), [(100, 65), (1000, 12), (5000, 4)])
+def test_one_step_encodes_a_small_part_and_there_are_no_more_steps_than_that_takes(monkeypatch, most, steps):
+    monkeypatch.setattr("dafka.overlay.stores.snapshot.SNAPSHOT_AT_ONCE", most)
+    snapshot, counts = Snapshot(content_of(10_000)), [0]
+    encoded(snapshot, lambda: counts.append(snapshot._count))
+    a_part = 10_000 / 64
+    assert max(after - before for before, after in pairwise(counts)) < most + 2 * a_part
+    assert len(counts) <= steps
