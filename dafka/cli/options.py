@@ -19,6 +19,7 @@ import click
 
 from dafka.cli import keys as names
 from dafka.cli.collecting import passing_over_what_lasts
+from dafka.cli.descriptors import take_descriptors
 from dafka.cli.logs import Format, log_to_stderr
 from dafka.cli.numbers import Number
 from dafka.cli.systemd import STOPPING, Watchdog, notify
@@ -246,7 +247,8 @@ def retention_options(command: Command) -> Command:
 
 @contextmanager
 def ended_by_signal() -> Iterator[None]:
-    """SIGINT and SIGTERM end the block quietly, wherever in it the program is."""
+    """SIGINT and SIGTERM end the block quietly, wherever in it the program is. It may open many files."""
+    take_descriptors()
     try:
         yield
     except KeyboardInterrupt:

@@ -16,6 +16,7 @@ from aiokafka import AIOKafkaProducer
 from broker.server.client import WireClient
 from broker.users import add
 from confluent_kafka import Producer as ConfluentProducer
+from descriptors import descriptors
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import IllegalSaslStateError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 from kafka.net.sasl.oauth import AbstractTokenProvider
@@ -370,7 +371,7 @@ def test_thousands_of_half_open_connections_leave_room_for_quick_clients(broker,
     monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKES", 200)
     monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKE_LEAST_SECONDS", 0.2)
     host, port = broker.listeners["SASL_PLAINTEXT"].split(":")
-    with ExitStack() as opened:
+    with descriptors(2500), ExitStack() as opened:
         for _ in range(1000):
             client = opened.enter_context(socket.create_connection((host, int(port)), 100))
             with suppress(OSError):

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer
 from confluent_kafka import Consumer as ConfluentConsumer
+from descriptors import descriptors
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaConnectionError
 from security.certificates import Authority
@@ -360,7 +361,7 @@ def test_thousands_of_half_open_connections_leave_room_for_quick_clients(broker,
     host, port = broker.listeners["SSL"].split(":")
 
     def is_served() -> bool:
-        with ExitStack() as opened:
+        with descriptors(2500), ExitStack() as opened:
             for _ in range(1000):
                 stranger = opened.enter_context(socket.create_connection((host, int(port)), 100))
                 with suppress(OSError):

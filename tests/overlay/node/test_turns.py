@@ -6,6 +6,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from descriptors import descriptors
 from overlay.node.crowd import Crowd
 from overlay.node.endpoints import until
 from timing import SECONDS, each_time, short_turns
@@ -155,6 +156,7 @@ def test_an_endpoint_with_many_peers_publishes_much_and_is_closed(version):
 @each_time
 def test_messages_are_passed_on_to_very_many_peers():
     with (
+        descriptors(3 * VERY_MANY),
         Endpoint("127.0.0.1:0") as middle,
         Crowd(middle.address, VERY_MANY, 1) as crowd,
         Endpoint(peers=[middle.address]) as publisher,
