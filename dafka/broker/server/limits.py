@@ -66,6 +66,11 @@ FIRST_CHUNK = 64 * 1024
 RECEIVED_AT_ONCE = 1024 * 1024
 """Of a large request that comes as fast as it is read: in one turn of the hub, besides the last read."""
 
+NEAR_SEND_BUFFER = 200_000
+"""socket.send.buffer.bytes (Kafka: 102400), of connections from this machine: the kernel's, for what is sent.
+Left to itself it grows to megabytes, which have left the processor's cache when they are read: a GB consumed
+took a third more of the broker's time. Farther connections need what it grows to."""
+
 SPARE_BUFFERS = 16
 """Buffers of large requests that a listener keeps for the next ones."""
 

@@ -143,7 +143,7 @@ class Listener:
             return
         if door.greets:
             self._shared.greetings.make_room()
-        _prepare(socket)
+        _prepare(socket, address)
         connection = self._connected(door, socket, address)
         if door.greets:
             self._shared.greetings.add(connection)
@@ -171,9 +171,11 @@ class Listener:
         return Connection(self._shared, socket, address, door.told, door.tls, door.sasl)
 
 
-def _prepare(socket: Any) -> None:
+def _prepare(socket: Any, address: Any) -> None:
     socket.settimeout(None)  # a limit costs a timer for each use; see :meth:`Listener._end_abandoned`
     try:
+        if socket.getsockname()[0] == address[0]:
+            socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF, limits.NEAR_SEND_BUFFER)
         socket.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
         socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_KEEPALIVE, 1)
     except OSError:

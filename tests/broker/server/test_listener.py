@@ -24,7 +24,7 @@ from timing import each_time, short_turns, until
 
 from dafka import Broker
 from dafka.broker import connect
-from dafka.broker.server import connection, limits
+from dafka.broker.server import connection, limits, listener
 from dafka.hub.hub import get_hub
 from dafka.testing import TestBroker
 
@@ -237,6 +237,20 @@ def test_a_thousand_idle_connections_do_not_slow_others(broker: Broker, client: 
                 assert answer.responses[0].partition_responses[0].base_offset == number
         assert idle[-1].ask(ApiVersionsRequest(), 0).error_code == 0
         until(lambda: broker.metrics()["listener_held_bytes"] == 0)
+
+
+def test_a_connection_from_this_machine_has_a_send_buffer_that_stays_in_the_cache(monkeypatch):
+    monkeypatch.setattr(limits, "NEAR_SEND_BUFFER", 50_000)
+
+    def send_buffer(peer: str) -> int:
+        with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+            accepted, _ = server.accept()
+            with accepted:
+                listener._prepare(accepted, (peer, 1))
+                return accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+
+    assert send_buffer("127.0.0.1") in (50_000, 100_000)  # Linux doubles it, for what it notes besides
+    assert send_buffer("192.0.2.1") > 100_000
 
 
 @contextmanager
