@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from operator import length_hint
 from typing import Any
 
 from dafka.hub.completion import run_to_completion
@@ -100,7 +101,7 @@ class Consumer:
         self._hub = get_hub()
         role = ConsumerRole(octets, offset_reset=offset_reset, offsets=kept | starts)
         try:
-            inbox = NewestRuns() if latest_only else AllRuns()
+            inbox = self._inbox = NewestRuns() if latest_only else AllRuns()
             self._node = self._hub.run(ConsumerNode, self._hub, options, role, inbox)
         except BaseException:
             self._leave_file()
@@ -226,8 +227,8 @@ class Consumer:
 
     def _begin_piece(self) -> bool:
         """Hand out the next piece, if there is one, unless records of this one are left."""
-        piece, run = self._piece, self._node.current
-        if piece.left_over:
+        piece, run = self._piece, self._inbox.current
+        if length_hint(piece.left):
             return True
         self._positions[piece.partition] = piece.end
         place = piece.behind if piece.run is run else 0
@@ -284,11 +285,6 @@ class ConsumerNode(Node):
         self._carry(role.set_room(time.monotonic(), limits.ROOM_RECORDS, limits.ROOM_BYTES))
 
     # -- the user's thread ----------------------------------------------------------------------
-
-    @property
-    def current(self) -> Deliver | None:
-        """The run that was taken last, until there is no further one."""
-        return self._inbox.current
 
     def take(self) -> Deliver | None:
         """Make the next run the current one; it, or None."""

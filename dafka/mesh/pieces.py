@@ -43,6 +43,7 @@ class Piece(NamedTuple):
 
 
 NOTHING = Piece(iter(()), ())
+_new = tuple.__new__  # of a NamedTuple, without the call in Python that its class makes of it
 
 
 def next_piece(run: Deliver, place: int, *, newest: bool = False) -> Piece:
@@ -50,14 +51,16 @@ def next_piece(run: Deliver, place: int, *, newest: bool = False) -> Piece:
     # A producer sends one kind of message, raw or batches, as long as it lives: the first of a run tells.
     if not is_batch(run.contents[0]):
         behind = len(run.contents)
-        made = raw_records(run.topic, run.address, run.first + place, run.contents[place:])
+        contents = run.contents[place:] if place else run.contents
+        made = raw_records(run.topic, run.address, run.first + place, contents)
     else:
         behind = place + 1
         made = _of_one(run, place)
     if newest:
         last = iter(list(deque(made.records, maxlen=1)))
         made = Made(last, last)
-    return Piece(*made, run, behind, address_name(run.address), run.first + place, run.first + behind)
+    first = run.first
+    return _new(Piece, (*made, run, behind, address_name(run.address), first + place, first + behind))
 
 
 def _of_one(run: Deliver, place: int) -> Made:

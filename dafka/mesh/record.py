@@ -39,7 +39,8 @@ class Made(NamedTuple):
     left: Any
 
 
-_make = partial(tuple.__new__, Record)
+_new = tuple.__new__  # of a NamedTuple, without the call in Python that its class makes of it
+_make = partial(_new, Record)
 
 
 def raw_records(topic: bytes, address: bytes, first: int, contents: list[bytes]) -> Made:
@@ -59,7 +60,7 @@ def raw_records(topic: bytes, address: bytes, first: int, contents: list[bytes])
             repeat(()),
         ),
     )
-    return Made(records, left)
+    return _new(Made, (records, left))
 
 
 def batch_records(topic: bytes, address: bytes, sequence: int, content: bytes) -> Made:
