@@ -44,6 +44,8 @@ class Place:
         self._signals = only_where_signals_are_seen
 
     def __enter__(self) -> Place:
+        # Python 3.12 traces instructions only if some frame wanted that before settrace().
+        sys._getframe().f_trace_opcodes = True
         sys.settrace(self._trace)
         return self
 
