@@ -87,10 +87,9 @@ def _host(host: str) -> str:
 
 
 def _stop_all() -> None:
-    hub = get_hub()
-    for core, known in list(_brokers.items()):
+    for core, known in list(_brokers.items()):  # none in a forked child, where the hub would have to start
         try:
-            hub.run(known.stop)
+            get_hub().run(known.stop)
         except Exception:
             log.exception("stopping %r at exit failed", core)
 

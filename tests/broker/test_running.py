@@ -13,6 +13,7 @@ from timing import until
 from dafka import Broker
 from dafka.broker import running
 from dafka.broker.running import Running
+from dafka.hub import hub
 from dafka.hub.hub import get_hub
 
 
@@ -80,3 +81,12 @@ def test_a_forked_child_begins_with_an_empty_list(second):
         os._exit(len(running._brokers))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert second in listed()
+
+
+def test_the_exit_of_a_forked_child_starts_no_hub(second):
+    assert second in listed()
+    child = os.fork()
+    if not child:
+        running._stop_all()
+        os._exit(hub._hub is not None)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
