@@ -46,6 +46,7 @@ from dafka.protocol.commands import Ack, Command, Fetch, Head
 from dafka.protocol.runs import Inbound, Run, topic_of
 from dafka.roles.known_stores import KnownStores
 from dafka.roles.outputs import HearAnswers, Subscribe, Unsubscribe
+from dafka.sockets.leases import Lease
 
 log = logging.getLogger(__name__)
 
@@ -241,6 +242,18 @@ class Endpoint:
         if self._heard.hears(topic):
             self._transport.send(run)
 
+    def lease(self, node: Node, first: bytes) -> Lease | None:
+        """The right of any thread to publish what begins with ``first``, if no other node here hears it."""
+        if self._closed or node.left or self._verbose or self._routes.has_others(first, node):
+            return None
+        return self._transport.lease(first)
+
+    def count_flight(self, peers: int, octets: int, size: int) -> None:
+        """Count a record of so many octets that was sent by a lease."""
+        self.counts["records_out"] += 1
+        self.counts["bytes_out"] += size
+        self._transport.count_flight(peers, octets)
+
     def _to_local(self, origin: Node | None, item: Run | Command, size: int) -> None:
         if self._local.put(origin, item, size):
             self._ready.set()
@@ -251,6 +264,7 @@ class Endpoint:
 
     def _subscribe(self, node: Node, prefix: bytes) -> None:
         is_first = prefix not in self._routes
+        self._transport.revoke()  # this node may hear what was for peers alone
         if self._routes.subscribe(node, prefix):
             if prefix[:1] not in LANE_IDS:
                 if is_first:
@@ -358,8 +372,7 @@ class Endpoint:
 
     def _deliver(self, node: Node, item: Run | Command) -> Run | None:
         """Give a node what its lane has brought; the rest that it has no room for."""
-        is_run = type(item) is Run
-        topic = topic_of(item)
+        is_run, topic = type(item) is Run, topic_of(item)
         own = self._routes.of(node)
         if isinstance(item, Ack) or (topic not in own and topic[:1] not in own):
             return None

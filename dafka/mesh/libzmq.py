@@ -67,6 +67,15 @@ class LibzmqTransport:
         else:
             self._publisher.send_messages((encode(item, self._framing),))
 
+    def lease(self, first: bytes) -> None:
+        return None  # a socket of libzmq belongs to one thread
+
+    def revoke(self) -> None:
+        pass
+
+    def count_flight(self, peers: int, octets: int) -> None:
+        pass
+
     def look(self) -> None:
         if self._publisher.readable():
             self._ready()

@@ -108,6 +108,8 @@ RUN_RECORDS = 1000
 """Records published before the hub turns to something else."""
 RUN_BYTES = 4 * 1024 * 1024
 """Their contents, except that one record always goes."""
+LONE_OCTETS = 4 * 1024
+"""Contents of a record that comes alone and that the calling thread sends itself."""
 PENDING_RECORDS = 10_000
 """Records on their way into the hub; then ``send`` waits."""
 WAY_RECORDS = 512

@@ -196,6 +196,12 @@ class Producer:
                 "its records for this producer's"
             )
         node = self._node
+        if node.lone.lease is not None and size <= limits.LONE_OCTETS:
+            sequence = node.lone.send(value)
+            if sequence is not None:
+                if not node.signalled:
+                    node.signal()
+                return sequence
         if (
             node.full
             or len(node.pending) >= limits.PENDING_RECORDS
@@ -256,7 +262,7 @@ class Producer:
         """
         timeout = wait_of(timeout)
         with self._lock:
-            self._closed = True
+            self._closed = self._node.lone.stopped = True
         if self._node.closed:
             return
         if self._batches is not None:

@@ -16,9 +16,11 @@ from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub, Waiter
 from dafka.mesh import limits
 from dafka.mesh.address import topic_name
-from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node
+from dafka.mesh.endpoint import Endpoint, EndpointOptions
+from dafka.mesh.lone import LoneRecords, Sender
 from dafka.protocol.commands import Command, Fetch
 from dafka.protocol.errors import DafkaError
+from dafka.protocol.framing import Framing
 from dafka.protocol.runs import Run
 from dafka.roles.claim import BATCHES, RAW, Position
 from dafka.roles.producer import ProducerRole
@@ -82,7 +84,7 @@ class Finding(NamedTuple):
 NOT_FINDING = Finding(0.0, False)
 
 
-class ProducerNode(Node):
+class ProducerNode(Sender):
     """A producer of raw records. Hub side, except for what comments assign to the sending threads."""
 
     kind = RAW
@@ -116,6 +118,8 @@ class ProducerNode(Node):
         self._asking_since = time.monotonic()
         self._rivals: set[bytes] = set()  # that were logged
         self._progress = Changes()
+        self.lone = LoneRecords(hub, self, role.address, role.topic)
+        self._sends_lone = self.kind == RAW and options.framing is Framing.LIBDAFKA
         self.endpoint = Endpoint.shared(hub, options)
         role.know_stores(self.endpoint.stores)
         self.listened_topic = role.topic
@@ -172,10 +176,11 @@ class ProducerNode(Node):
 
     def unacknowledged(self) -> int:
         """Records handed over that the configured number of stores has not acknowledged."""
-        return self._role.unacknowledged + len(self.pending)
+        return self._role.unacknowledged + self.lone.waiting + len(self.pending)
 
     def cut_off(self) -> None:
         """In the child of a fork there is no hub: with the flag down, a sender posts, and is told so."""
+        self.lone.stopped = True
         self.signalled = self.full = self.asking = False
         self.pending.clear()
 
@@ -198,14 +203,16 @@ class ProducerNode(Node):
 
     def unstored(self) -> int:
         """Records handed over that some connected store has not acknowledged."""
-        role = self._role
+        role = self._settled()
         return role.unstored + (len(self.pending) if self.endpoint.stores.present else 0)
 
     def _drain(self) -> None:
         self.signalled = False
+        self.lone.revoke()
         if self.asking or self.failed is not None:
             return
-        role, pending = self._role, self.pending
+        pending, lone = self.pending, self.lone.waiting
+        role = self._settled()
         retains_enough = self._retains_enough()
         if retains_enough and not role.min_stores:
             role.forget(role.retained_bytes // 2)
@@ -216,6 +223,7 @@ class ProducerNode(Node):
             if self.endpoint.congested:
                 self.endpoint.when_clear(self.drain)
             elif contents := self._next_contents():
+                lone = len(contents) == 1
                 self.endpoint.publish(self, (role.publish(time.monotonic(), contents),))
                 self.sleeps_until = role.next_tick
                 self._progressed()
@@ -224,6 +232,18 @@ class ProducerNode(Node):
         self.full = self.is_full()
         if not self.full:
             self._wake()
+            if lone and self._sends_lone and not self._retains_enough():
+                self.lone.allow()
+
+    def _settled(self) -> ProducerRole:
+        """The role, which knows of every record that has been sent."""
+        content = self.lone.take()
+        if content is not None:
+            self.drained_bytes += len(content)
+            self._role.publish(time.monotonic(), [content])
+            self.sleeps_until = self._role.next_tick
+            self._progressed()
+        return self._role
 
     def _retains_enough(self) -> bool:
         role = self._role
@@ -264,7 +284,7 @@ class ProducerNode(Node):
         return self._role.address
 
     def metrics(self) -> dict[str, Any]:
-        role = self._role
+        role = self._settled()
         return {
             "records_out": role.next_sequence - role.first_sequence,
             "bytes_out": self.drained_bytes,
@@ -278,7 +298,7 @@ class ProducerNode(Node):
         }
 
     def on_command(self, command: Command) -> None:
-        role = self._role
+        role = self._settled()
         undisputed = not role.disputed
         outputs = role.receive(time.monotonic(), command)
         if undisputed and role.disputed:
@@ -301,17 +321,17 @@ class ProducerNode(Node):
             self.signal()
 
     def on_run(self, run: Run) -> None:
-        self.endpoint.publish(self, self._role.receive_run(time.monotonic(), run))
+        self.endpoint.publish(self, self._settled().receive_run(time.monotonic(), run))
 
     def on_subscription(self, prefix: bytes) -> None:
-        self.endpoint.publish(self, self._role.peer_subscribed(time.monotonic(), prefix))
+        self.endpoint.publish(self, self._settled().peer_subscribed(time.monotonic(), prefix))
 
     def roused(self, now: float) -> None:
-        self._role.listened_to(now)
+        self._settled().listened_to(now)
         self.sleeps_until = self._role.next_tick
 
     def tick(self, now: float) -> None:
-        outputs = self._role.tick(now)
+        outputs = self._settled().tick(now)
         if outputs:
             self.endpoint.publish(self, outputs)
         self._look_at_claim(now)
@@ -401,8 +421,9 @@ class ProducerNode(Node):
     def close(self) -> None:
         if self.closed:
             return
-        self.closed = True
+        self.closed = self.lone.stopped = True
+        role = self._settled()
         if self.failed is None:
-            self.endpoint.publish(self, self._role.leave())
+            self.endpoint.publish(self, role.leave())
         self.endpoint.detach(self)
         self._wake()

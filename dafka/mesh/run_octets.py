@@ -49,6 +49,11 @@ def octets_of(item: Run | Command, framing: Framing) -> tuple[bytes, list[bytes]
     return head, buffers, len(contents)
 
 
+def opening(address: bytes, topic: bytes) -> bytes:
+    """What the octets of a partition's RECORDs begin with, up to the sequence."""
+    return _opening(None, address, topic)[1]
+
+
 def _stretch(constant: bytes, low: int, contents: list[bytes]) -> list[bytes]:
     """Records whose heads differ in the last octet only, which counts from ``low``."""
     if len(contents) == 1:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from dafka.protocol.commands import Command
 from dafka.protocol.errors import DafkaError
 from dafka.protocol.runs import Inbound, Run
+from dafka.sockets.leases import Lease
 
 Speaker = tuple[str, int]
 """The host and the port of a peer that is connected to."""
@@ -107,6 +108,16 @@ class Transport(Protocol):
 
     def send(self, item: Run | Command) -> None:
         """Publish. A peer that has no room for it does not get it."""
+
+    def lease(self, first: bytes) -> Lease | None:
+        """The right of any thread to send short messages whose first frames begin with ``first``, if there
+        can be one."""
+
+    def revoke(self) -> None:
+        """Take all leases back."""
+
+    def count_flight(self, peers: int, octets: int) -> None:
+        """Count a message of so many octets that was sent by a lease to so many peers."""
 
     def look(self) -> None:
         """To be called after each round of sending and subscribing."""

@@ -27,6 +27,7 @@ from dafka.protocol.stretches import Stretches
 from dafka.security.keys import Keys
 from dafka.sockets import listening
 from dafka.sockets.endpoints import to_bind
+from dafka.sockets.leases import Lease
 from dafka.sockets.peer import Peer
 from dafka.sockets.publisher import Publisher
 from dafka.sockets.shared import Bounds
@@ -97,6 +98,15 @@ class ZmtpTransport:
 
     def send(self, item: Run | Command) -> None:
         self._publisher.send_encoded(*octets_of(item, self._framing))
+
+    def lease(self, first: bytes) -> Lease | None:
+        return self._publisher.lease(first)
+
+    def revoke(self) -> None:
+        self._publisher.revoke()
+
+    def count_flight(self, peers: int, octets: int) -> None:
+        self._publisher.count_flight(peers, octets)
 
     def look(self) -> None:
         pass

@@ -16,7 +16,7 @@ from dafka.hub.turns import Pace
 from dafka.mesh import limits
 from dafka.mesh.speakers import Speakers
 from dafka.mesh.transport import Deliver, Note
-from dafka.protocol.runs import RunReader
+from dafka.protocol.runs import Inbound, RunReader
 from dafka.protocol.stretches import Stretches
 from dafka.sockets.peer import Peer
 from dafka.sockets.shared import Bounds
@@ -100,6 +100,8 @@ class ZmtpLane:
 
     def joined(self, peer: Peer) -> None:
         peer.emptied = time.monotonic()  # nothing has come yet
+        if self._speakers is None:
+            peer.express = self._lone
 
     def messages(self, peer: Peer, messages: list[Frames]) -> None:
         taker = peer.taker
@@ -107,6 +109,18 @@ class ZmtpLane:
         inbound = taker.read(messages)
         if self._speakers is not None:
             inbound = self._speakers.heard(peer.key, inbound)
+        self._hear(peer, inbound)
+
+    def _lone(self, peer: Peer, octets: bytes) -> bool:
+        taker = peer.taker
+        assert isinstance(taker, Stretches)
+        inbound = taker.lone(octets)
+        if inbound is None:
+            return False
+        self._hear(peer, inbound)
+        return True
+
+    def _hear(self, peer: Peer, inbound: Inbound) -> None:
         self._note(inbound)
         items = (*inbound.runs, *inbound.commands)
         paced = Pace().over(items, every=limits.DELIVERED_AT_ONCE) if len(items) > 1 else items

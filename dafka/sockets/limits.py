@@ -76,6 +76,8 @@ BUFFER_OCTETS = 64
 """Memory of a buffer besides its octets."""
 BUFFERS_AT_ONCE = 256
 """Buffers for one sendmsg; systems allow 1024."""
+LEASED_PEERS = 4
+"""Peers to which another thread than the hub's may send a message, one after the other."""
 SENT_AT_ONCE = 256 * 1024
 """Given to the kernel for one peer before others have their turn."""
 SEALED_AT_ONCE = 32 * 1024

@@ -21,6 +21,7 @@ from dafka.hub.hub import Hub
 from dafka.hub.pool import BATCHES
 from dafka.hub.turns import in_later_turn
 from dafka.sockets import limits
+from dafka.sockets.leases import Flight
 
 if TYPE_CHECKING:  # its cryptography is not always installed
     from dafka.zmtp.sealing import Sealer
@@ -39,6 +40,10 @@ class Queued:
         self.sent = 0  # octets since the start
         self.waiting = 0  # senders that wait for others' octets to leave
         self.room = Changes()
+        self.flight: Flight | None = None
+        """What another thread sends now, or could not send (:mod:`dafka.sockets.leases`)."""
+        self.version = 0
+        """Leases of earlier versions are of no use any more."""
 
     @property
     def most(self) -> int:
@@ -52,6 +57,18 @@ class Queued:
         )
 
 
+    def is_free(self) -> bool:
+        """Whether no other thread is sending. What one could not send is queued first."""
+        flight = self.flight
+        if flight is None:
+            return True
+        if not flight.ended:
+            return False
+        self.flight = None
+        flight.hand_over()
+        return True
+
+
 class Outbox:
     """The queue of one socket. ``failed()`` is called when sending fails; the owner then closes it."""
 
@@ -60,7 +77,7 @@ class Outbox:
         """Octets that the kernel has not taken yet."""
         self.progressed = time.monotonic()
         """When the kernel took some, or when the first of those that wait came."""
-        self._socket = socket._sock
+        self.socket = socket._sock
         self._all = queued
         self._failed = failed
         self._buffers: deque[bytes | memoryview] = deque()
@@ -79,6 +96,11 @@ class Outbox:
     def buffers(self) -> Iterable[bytes | memoryview]:
         """The waiting octets, without those that are being sealed."""
         return self._buffers
+
+    @property
+    def may_be_leased(self) -> bool:
+        """Whether another thread may send: what is sealed is sealed in its order."""
+        return self._sealer is None and not self._closed
 
     def secure(self, sealer: Sealer) -> None:
         """Have everything sealed that is put in from now on."""
@@ -108,6 +130,15 @@ class Outbox:
         if not self._scheduled:
             self._scheduled = True
             self._all.hub.soon(self._send)
+
+    def put_first(self, octets: bytes) -> None:
+        """Queue octets in front of all others: the rest of what another thread began to send."""
+        if self._closed or not octets:
+            return
+        waiting = [*self._buffers]
+        self._buffers.clear()
+        self.put([octets])
+        self._buffers += waiting
 
     def wait(self, size: int) -> bool:
         """Wait as a green thread until there is room; whether the outbox is still open."""
@@ -169,6 +200,9 @@ class Outbox:
         if self._closed or self._sealing:
             return
         self._scheduled = True
+        if not self._all.is_free():
+            in_later_turn(self._send_now)
+            return
         most = limits.SENT_AT_ONCE
         send = self._send_some if self._sealer is None else self._send_sealed
         try:
@@ -184,7 +218,7 @@ class Outbox:
                 self._writable.stop()
         elif self._waits:
             if self._writable is None:
-                self._writable = self._loop.io(self._socket.fileno(), _WRITE)
+                self._writable = self._loop.io(self.socket.fileno(), _WRITE)
             if not self._writable.active:
                 self._writable.start(self._send)
         else:
@@ -195,7 +229,7 @@ class Outbox:
     def _send_some(self, most: int) -> int:
         buffers = self._buffers
         if len(buffers) == 1 or len(buffers[0]) >= most:
-            sent = self._socket.send(memoryview(buffers[0])[:most])
+            sent = self.socket.send(memoryview(buffers[0])[:most])
         else:
             some, size = list[bytes | memoryview](), 0
             for buffer in islice(buffers, limits.BUFFERS_AT_ONCE):
@@ -203,7 +237,7 @@ class Outbox:
                 size += len(buffer)
                 if size >= most:
                     break
-            sent = self._socket.sendmsg(some)
+            sent = self.socket.sendmsg(some)
         self.progressed = time.monotonic()
         self.octets -= sent
         self._all.sent += sent
@@ -229,7 +263,7 @@ class Outbox:
             assert self._sealer is not None
             self._sealed = memoryview(self._sealer.seal(piece))
         if self._sealed:
-            sent = self._socket.send(self._sealed)
+            sent = self.socket.send(self._sealed)
             self.progressed = time.monotonic()
             self._all.sent += sent
             self._sealed = self._sealed[sent:]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import socket as sockets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
 from dafka.hub.pool import BATCHES
-from dafka.hub.turns import Pace
+from dafka.hub.turns import Pace, in_later_turn
 from dafka.sockets import limits, listening
 from dafka.sockets.batches import batches
 from dafka.sockets.errors import DisconnectedError
@@ -69,6 +69,8 @@ class Peer:
         self.address = address[:2]
         self.dialled = dialled
         self.data: Any = None
+        self.express: Callable[[Peer, bytes], bool] | None = None
+        """Of the handler: takes the few octets of one message that came alone; whether it knows it."""
         self.socket = socket
         self.waits_since: float | None = None
         """Since when the peer's next octets are waited for; None while received ones are handled."""
@@ -94,6 +96,11 @@ class Peer:
     def queued(self) -> int:
         """Octets sent that the kernel has not taken yet."""
         return self._outbox.octets
+
+    @property
+    def outbox(self) -> Outbox | None:
+        """The queue, if another thread than the hub's may send in its place (:mod:`dafka.sockets.leases`)."""
+        return self._outbox if self._outbox.may_be_leased else None
 
     @property
     def taker(self) -> Taker | None:
@@ -184,6 +191,7 @@ class Peer:
         self._closed = True
         if cause:
             self._shared.reasons.report(cause, f"{self} disconnected: {detail}")
+        self._shared.queued.version += 1
         self._outbox.flush()
         self._outbox.close()
         self._shared.with_ttl.discard(self)
@@ -191,7 +199,14 @@ class Peer:
         listening.forget(self.socket)
         with suppress(OSError):
             self.socket.shutdown(sockets.SHUT_RDWR)  # also if a forked process holds the descriptor
-        self.socket.close()
+        self._close_socket()
+
+    def _close_socket(self, _: None = None) -> None:
+        # While another thread sends to it, its descriptor may not become that of another connection.
+        if self._shared.queued.is_free():
+            self.socket.close()
+        else:
+            in_later_turn(self._close_socket)
 
     def __str__(self) -> str:
         name = f" {self.identity!r}" if self.identity else ""
@@ -240,6 +255,14 @@ class Peer:
             elif 4 * len(octets) < size:
                 self.reads = max(size // 2, limits.READ_FIRST_OCTETS)
             shared.octets_in += len(octets)
+            is_little = len(octets) < min(size, limits.LITTLE_OCTETS)
+            if is_little and self.express is not None and connection.is_plain and self.express(self, octets):
+                # Whom it was handed to is woken: what is done from here on keeps that thread from running.
+                shared.messages_in += 1
+                if not self._wait():
+                    return
+                self._share_turn()
+                continue
             self._in_hand = held + len(octets)
             done = self._take(octets)
             while connection.pending:
@@ -248,7 +271,7 @@ class Peer:
             held = connection.held
             budget.charge(self, held, anew=done)
             # Little that came was all there is: to look would cost as much as it does to handle it.
-            if len(octets) < min(size, limits.LITTLE_OCTETS) and not self._wait():
+            if is_little and not self._wait():
                 return
             self._share_turn()
 

@@ -17,7 +17,7 @@ each prefix that nobody is subscribed to any more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -26,6 +26,7 @@ from dafka.hub.turns import Pace
 from dafka.sockets import limits
 from dafka.sockets.accepting import Accepting
 from dafka.sockets.batches import batches
+from dafka.sockets.leases import IS_SAFE, Lease
 from dafka.sockets.peer import Peer
 from dafka.sockets.shared import USUAL, Bounds
 from dafka.zmtp import limits as zmtp_limits
@@ -69,7 +70,8 @@ class Publisher:
         self._subscriptions: Subscriptions[Peer] = Subscriptions(most)
         shown = b"PUB" if watcher is None else b"XPUB"
         options = Options((shown,), accepts=True, max_octets=zmtp_limits.COMMAND_OCTETS, mechanism=mechanism)
-        self._accepting = Accepting(hub, socket, _Pattern(self._subscriptions, watcher), options, bounds)
+        pattern = _Pattern(self._subscriptions, watcher, self.revoke)
+        self._accepting = Accepting(hub, socket, pattern, options, bounds)
         self._pace = Pace()
         self.endpoint = self._accepting.endpoint
         self.discarded = self._accepting.shared.discarded
@@ -94,6 +96,28 @@ class Publisher:
             if not peer.offer_encoded(buffers, count, octets):
                 shared.dropped += count
 
+    def lease(self, first: bytes) -> Lease | None:
+        """The right to send messages whose first frames begin with ``first`` without the hub.
+
+        None: nobody gets them, or too many do, or their connections do not allow it.
+        """
+        peers = self._subscriptions.matching(first)
+        if not IS_SAFE or not 0 < len(peers) <= limits.LEASED_PEERS:
+            return None
+        outboxes = [peer.outbox for peer in peers]
+        leased = [outbox for outbox in outboxes if outbox is not None]
+        return Lease(self._accepting.shared.queued, leased) if len(leased) == len(peers) else None
+
+    def revoke(self) -> None:
+        """Take all leases back: somebody else may have to get what is sent from now on."""
+        self._accepting.shared.queued.version += 1
+
+    def count_flight(self, peers: int, octets: int) -> None:
+        """Count a message of so many octets that was sent by a lease to so many peers."""
+        shared = self._accepting.shared
+        shared.messages_out += peers
+        shared.queued.sent += peers * octets
+
     def has_subscribers(self, first: bytes) -> bool:
         """Whether anybody gets a message with that first frame."""
         return bool(self._subscriptions.matching(first))
@@ -117,9 +141,12 @@ class Publisher:
 
 
 class _Pattern:
-    def __init__(self, subscriptions: Subscriptions[Peer], watcher: Watcher | None) -> None:
+    def __init__(
+        self, subscriptions: Subscriptions[Peer], watcher: Watcher | None, changed: Callable[[], None]
+    ) -> None:
         self._subscriptions = subscriptions
         self._watcher = watcher
+        self._changed = changed
 
     def joined(self, peer: Peer) -> None:
         pass  # it gets nothing before it subscribes
@@ -133,14 +160,17 @@ class _Pattern:
         if self._watcher is not None and not self._watcher.allows(peer, prefix):
             return
         self._subscriptions.add(peer, prefix)
+        self._changed()
         if self._watcher is not None:
             self._watcher.subscribed(peer, prefix)
 
     def cancelled(self, peer: Peer, prefix: bytes) -> None:
+        self._changed()
         if self._subscriptions.cancel(peer, prefix) and self._watcher is not None:
             self._watcher.cancelled(prefix)
 
     def left(self, peer: Peer) -> None:
+        self._changed()
         for prefix in Pace().over(self._subscriptions.forget(peer)):
             if self._watcher is not None and not self._subscriptions.has(prefix):
                 self._watcher.cancelled(prefix)

@@ -158,6 +158,15 @@ class Connection:
         """Whether a message has arrived in part."""
         return self._cutter.in_progress or (self._opener is not None and self._opener.held > 0)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the next octets are those of messages and commands, and begin with one.
+
+        A user who knows what they are may then leave out :meth:`receive`.
+        """
+        between = self.established is not None and self._error is None and not self._cutter.in_progress
+        return between and self._opener is None
+
     def opens(self, octets: int) -> int:
         """The size of the long encrypted frame that so many further octets complete; 0: of none."""
         return 0 if self._opener is None else self._opener.completes(octets)

@@ -99,3 +99,19 @@ def test_a_peer_that_has_gone_holds_up_nothing(lane, peers, user, context):
     peers[1].publish(100, 110)
     until(lambda: user.heard[50:] == list(range(100, 110)))
     until(lambda: not is_behind(lane))
+
+
+def test_a_record_that_comes_alone_waits_for_room_like_any_other(lane, peers, user):
+    user.room = 3
+    for number in range(3):  # the first one makes the partition known
+        peers[0].publish(number, number + 1)
+        until(lambda number=number: user.heard == list(range(number + 1)))
+    peers[0].publish(3, 4)
+    until(lambda: lane._holding)
+    assert is_behind(lane)
+    peers[0].publish(4, 5)
+    user.room = 100
+    get_hub().run(lane.resume)
+    until(lambda: user.heard == list(range(5)))
+    assert not lane._holding
+    assert user.noted == 5

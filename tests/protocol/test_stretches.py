@@ -192,3 +192,57 @@ def test_torn_anywhere_everything_comes_once_and_nothing_else(
     }
     commands = [command for inbound in inbounds for command in inbound.commands]
     assert commands == [item for item in items if not isinstance(item, Run)]
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 2000])
+@pytest.mark.parametrize("recipient", [None, CONSUMER])
+def test_a_record_that_comes_alone_is_read_as_it_would_be_by_cutting(size: int, recipient: bytes | None):
+    run = Run(recipient, PRODUCER, TOPIC, 7, [b"x" * size])
+    receiver = Receiver(run)
+    assert receiver.stretches.lone(octets_of(run)) == Inbound([run], [], {})
+
+
+def test_a_lone_record_of_an_unknown_stream_is_left_to_be_cut():
+    run = published(0, [b"first"])
+    assert Receiver().stretches.lone(octets_of(run)) is None
+
+
+@given(any_item, st.randoms(use_true_random=False))
+def test_octets_that_come_alone_are_the_same_record_or_are_left_to_be_cut(
+    item: Run | Command, dice: random.Random
+):
+    """Torn, doubled, damaged: one whole record and nothing else is taken."""
+    known = item if isinstance(item, Run) else published(0, [b"known"])
+    octets = bytearray(octets_of(item))
+    for _ in range(dice.choice([0, 0, 1, 2])):
+        match dice.randrange(4):
+            case 0:
+                del octets[dice.randrange(len(octets) + 1) :]
+            case 1:
+                octets += octets[: dice.randrange(len(octets) + 1)]
+            case 2 if octets:
+                octets[dice.randrange(min(len(octets), 80))] = dice.choice(
+                    [0, 1, 2, 4, 9, dice.randrange(256)]
+                )
+            case _:
+                del octets[: dice.choice([0, 0, 1])]
+    lone = Receiver(known).stretches.lone(bytes(octets))
+    if lone is None:
+        return
+    one_by_one = Receiver(known)
+    assert one_by_one.receive(bytes(octets)) == [lone]
+    assert not one_by_one.cutter.in_progress
+    assert [len(run.contents) for run in lone.runs] == [1]
+
+
+@pytest.mark.parametrize(
+    "octets", [b"", b"\x01", b"\x01\x00", b"\x01\x03abc", b"\x01\x03abc\x00\x00", b"\x01\xff"]
+)
+def test_octets_too_few_for_a_record_are_left_to_be_cut(octets: bytes):
+    assert Receiver(published(0, [b"known"])).stretches.lone(octets) is None
+
+
+def test_a_lone_record_beyond_the_largest_sequence_is_left_to_be_cut():
+    for sequence, is_taken in ((SEQUENCE_LIMIT, True), (SEQUENCE_LIMIT + 1, False)):
+        run = published(sequence, [b"x"])
+        assert bool(Receiver(published(0, [b"x"])).stretches.lone(octets_of(run))) == is_taken

@@ -13,6 +13,7 @@ import gevent.event
 import zmq
 from ports import LOOPBACK
 from timing import until
+from zmtp.vectors import GREETING_31, ready
 
 from dafka.hub.hub import get_hub
 from dafka.sockets import listening
@@ -22,6 +23,7 @@ from dafka.sockets.peer import Peer
 from dafka.sockets.publisher import Publisher
 from dafka.sockets.router import Router
 from dafka.sockets.subscriber import Subscriber
+from dafka.zmtp.commands import encode_command
 
 SECONDS = 100.0  # deadline of whatever a test waits for
 
@@ -173,6 +175,23 @@ def plain(endpoint: str) -> socket.socket:
     """A plain TCP connection."""
     host, port = endpoint.removeprefix("tcp://").rsplit(":", 1)
     return socket.create_connection((host, int(port)), timeout=SECONDS)
+
+
+def silent_subscriber(served: Publisher, prefix: bytes) -> socket.socket:
+    """A plain connection that has subscribed and reads nothing by itself, with little room in the kernel."""
+    host, port = served.endpoint.removeprefix("tcp://").rsplit(":", 1)
+    before = served.metrics()["subscriptions"]
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(0.2)
+    connection.connect((LOOPBACK if host == "0.0.0.0" else host, int(port)))
+    connection.sendall(GREETING_31 + ready(b"SUB") + encode_command(b"SUBSCRIBE", prefix))
+    until(lambda: served.metrics()["subscriptions"] > before)
+    with suppress(TimeoutError):
+        while connection.recv(65536):
+            pass
+    connection.settimeout(SECONDS)
+    return connection
 
 
 def in_hub(function: Callable[..., Any], *args: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from itertools import accumulate
 
 import pytest
 from zmtp.sides import PUB, ROUTER, established, received
@@ -232,3 +233,40 @@ def test_frames_of_a_user_have_no_meaning_to_the_connection():
     established(server, GREETING_31 + ready(b"DEALER"))
     assert received(server, frame(b"\x04PING\x00\x00")) == [Messages([(b"\x04PING\x00\x00",)])]
     assert server.take_output() == b""
+
+
+def test_octets_are_plain_between_two_messages_of_an_established_connection():
+    connection = Connection(ROUTER)
+    assert not connection.is_plain
+    connection.receive(GREETING_31)
+    assert not connection.is_plain
+    connection.receive(ready(b"DEALER", b"me"))
+    assert connection.is_plain
+    parts = [
+        message(b"two", b"frames"),
+        message(b"x" * 300),
+        message(b"y" * 70_000),
+        command(b"\x04PING\x00\x64"),
+    ]
+    whole, ends = b"".join(parts), set(accumulate(map(len, parts)))
+    begin_of_long = sum(map(len, parts[:2]))
+    places = {*range(1, begin_of_long + 20), begin_of_long + 60_000, len(whole) - 3, *ends}
+    at = 0
+    for end in sorted(places):
+        connection.receive(whole[at:end])
+        assert connection.is_plain == (end in ends)
+        at = end
+    with pytest.raises(ProtocolError):
+        connection.receive(b"\xff\x00")
+    assert not connection.is_plain
+
+
+def test_messages_that_are_not_taken_yet_keep_a_connection_from_being_plain():
+    connection = Connection(ROUTER)
+    connection.receive(GREETING_31 + ready(b"DEALER", b"me"))
+    connection.receive(message(b"a") * 3, 1)
+    assert connection.pending
+    assert not connection.is_plain
+    while connection.pending:
+        connection.receive(b"", 1)
+    assert connection.is_plain
