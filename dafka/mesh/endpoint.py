@@ -368,12 +368,12 @@ class Endpoint:
     # -- lanes ----------------------------------------------------------------------------------
 
     def _new_lane(self, node: Node, peers: list[str]) -> AnyLane:
-        return self._transport.lane(peers, self._count, partial(self._deliver, node))
+        deliver = partial(self._deliver, node, self._routes.of(node))
+        return self._transport.lane(peers, self._count, deliver)
 
-    def _deliver(self, node: Node, item: Run | Command) -> Run | None:
-        """Give a node what its lane has brought; the rest that it has no room for."""
+    def _deliver(self, node: Node, own: set[bytes], item: Run | Command) -> Run | None:
+        """Give a node what its lane has brought, if it is its ``own``; the rest that it has no room for."""
         is_run, topic = type(item) is Run, topic_of(item)
-        own = self._routes.of(node)
         if isinstance(item, Ack) or (topic not in own and topic[:1] not in own):
             return None
         if self._verbose:

@@ -171,7 +171,8 @@ class ConsumerRole:
         """Published or fetched records of one partition."""
         outputs: list[Output] = []
         followers = self._topics.get(run.topic)
-        if followers is None or not run.contents or run.next > LAST_SEQUENCE:
+        end = run.first + len(run.contents)
+        if followers is None or not run.contents or end > LAST_SEQUENCE:
             return outputs
         if run.recipient is not None and run.recipient != self.address:
             return outputs
@@ -183,7 +184,7 @@ class ConsumerRole:
             if follower is None:
                 return outputs
         if run.recipient is None and (run.topic, run.address) in self._reclaimed:
-            self._catchup.heard_of(follower, run.next)
+            self._catchup.heard_of(follower, end)
         else:
             self._catchup.receive(now, follower, run, outputs)
         self._catchup.pump(now, outputs)

@@ -261,7 +261,8 @@ class Peer:
                 shared.messages_in += 1
                 if not self._wait():
                     return
-                self._share_turn()
+                if shared.turns.elapsed > limits.TURN_SECONDS:
+                    self._pace.pause()
                 continue
             self._in_hand = held + len(octets)
             done = self._take(octets)
