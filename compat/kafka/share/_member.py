@@ -234,6 +234,8 @@ class ShareMember:
                 if self._session != OPEN_SESSION:
                     outcome = self._acknowledge(types, CLOSE_SESSION)
             self._leave()
+        with suppress(BrokerStoppedError):
+            self._broker.forget_connection(self)
         return outcome
 
     # -- requests ----------------------------------------------------------------------------------------

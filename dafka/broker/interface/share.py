@@ -266,7 +266,8 @@ class ShareInterface(ABC):
         """Acknowledge records, and acquire further ones; waits for some.
 
         ``partitions`` are added to those of the session, without ``forgotten``. The session ends, and the
-        member's records are available again, when the ``connection`` is closed. Answered are partitions with
+        member's records are available again, when the ``connection`` is closed: any object that stands for
+        one, until :meth:`forget_connection`. To a broker elsewhere it has one. Answered are partitions with
         records, with an error or with acknowledgements. Errors: InvalidRequestError,
         ShareSessionNotFoundError, InvalidShareSessionEpochError, ShareSessionLimitReachedError; of partitions
         UnknownTopicIdError, UnknownTopicOrPartitionError, KafkaStorageError, CorruptRecordError, and
@@ -311,9 +312,9 @@ class ShareInterface(ABC):
         """
         raise NotImplementedError(_OF_THE_BROKER)
 
+    @abstractmethod
     def forget_connection(self, connection: object) -> None:
-        """A connection was closed: its share sessions end. Only for a broker of this process."""
-        raise NotImplementedError("share sessions end with the connections of the broker's own process")
+        """A connection is closed: its share sessions end."""
 
     # Requests between brokers of Kafka. A group with members keeps its states: NonEmptyGroupError.
 

@@ -93,17 +93,24 @@ class Cluster:
         highest: int | None = None,
         lowest: int = 0,
         wait: float | None = None,
+        owner: object = None,
         client_id: str = CLIENT_ID,
     ) -> Any:
         """Send a request of kafka-python's to a broker; its response.
 
         ``wait``: the request may wait at the broker, for so many seconds beyond the request timeout.
+        ``owner``: it goes out on the connection of this object, until :meth:`forget`.
         Raises one of ``LOST`` and IncompatibleBrokerVersion.
         """
         if wait is None:
             return self._ask(node.connection(SHARED), request, lowest, highest, 0.0, client_id)
-        with node.waiting() as connection:
+        with node.waiting(owner) as connection:
             return self._ask(connection, request, lowest, highest, wait, client_id)
+
+    def forget(self, owner: object) -> None:
+        """Close the connections of an owner."""
+        for node in [*self._nodes.values(), *self._bootstrap]:
+            node.forget(owner)
 
     def _ask(
         self,

@@ -2,7 +2,8 @@
 
 A broker answers the requests of a connection one after the other. Requests that are answered at once share
 one connection, produce requests share another, and a request that waits at the broker (fetch, join, sync,
-changes of topics, transactions) has a connection to itself.
+changes of topics, transactions) has a connection to itself. What the broker ends with a connection, as share
+sessions, has one for all its requests.
 
 After a failed attempt to connect there is a pause before the next one, which grows (``limits``).
 """
@@ -58,6 +59,7 @@ class Node:
         self._opening = {SHARED: RLock(), PRODUCE: RLock()}
         self._not_opened: dict[str, KafkaConnectionError] = {}  # the error of the last attempt, if it failed
         self._idle: list[Connection] = []
+        self._owned: dict[object, Connection] = {}  # by owner, while none of its requests waits
         self._all: set[Connection] = set()
         self._places = BoundedSemaphore(WAITING_CONNECTIONS)
         self._failures = 0
@@ -89,10 +91,13 @@ class Node:
             return connection
 
     @contextmanager
-    def waiting(self) -> Iterator[Connection]:
-        """A connection for one request that waits at the broker. It is closed if the block raises."""
+    def waiting(self, owner: object = None) -> Iterator[Connection]:
+        """A connection for one request that waits at the broker. It is closed if the block raises.
+
+        An ``owner`` has the same one each time, and nobody else has it until :meth:`forget`.
+        """
         with self._places:
-            connection = None
+            connection = self._owned.pop(owner, None)
             while self._idle and (connection is None or connection.closed):
                 connection = self._idle.pop()
             if connection is None or connection.closed:
@@ -102,10 +107,20 @@ class Node:
             except BaseException:
                 connection.close()
                 raise
-            if len(self._idle) < IDLE_CONNECTIONS and not connection.closed:
+            if connection.closed:
+                return
+            if owner is not None and owner not in self._owned:
+                self._owned[owner] = connection
+            elif owner is None and len(self._idle) < IDLE_CONNECTIONS:
                 self._idle.append(connection)
             else:
                 connection.close()
+
+    def forget(self, owner: object) -> None:
+        """Close the connection of an owner."""
+        connection = self._owned.pop(owner, None)
+        if connection is not None:
+            connection.close()
 
     @property
     def reachable(self) -> bool:

@@ -204,6 +204,7 @@ class Remote(BrokerInterface):
     share_standings = _share.answers(RemoteShare.share_standings)
     alter_share_offsets = _share.answers(RemoteShare.alter_share_offsets)
     delete_share_offsets = _share.answers(RemoteShare.delete_share_offsets)
+    forget_connection = _share.answers(RemoteShare.forget_connection)
 
     init_producer_id = _transactions.answers(RemoteTransactions.init_producer_id)
     add_partitions_to_transaction = _transactions.answers(RemoteTransactions.add_partitions_to_transaction)

@@ -1,7 +1,8 @@
 """The share groups of a cluster over TCP: members and tools ask the coordinator, records come from leaders.
 
-Share sessions are kept by the leaders of the partitions. Members are members of clusters of one node here:
-with several of them, each would have a session of its own.
+Share sessions are kept by the leaders of the partitions, and end with connections. So the fetches of each
+member have one to themselves: where one is given up it is closed, and no other member's session ends. Members
+are members of clusters of one node here: with several of them, each would have a session of its own.
 """
 
 from __future__ import annotations
@@ -135,7 +136,9 @@ class RemoteShare(ShareInterface):
         )
         lowest = 2 if limits.strict or request.is_renewal else 1
         try:
-            response = self._cluster.ask(self._leader(), asked, wait=limits.max_wait, lowest=lowest)
+            response = self._cluster.ask(
+                self._leader(), asked, wait=limits.max_wait, owner=connection, lowest=lowest
+            )
         except KafkaError as error:
             return ShareFetched(unavailable(error), str(error))
         answers = {
@@ -175,6 +178,9 @@ class RemoteShare(ShareInterface):
         }
         lock = (response.acquisition_lock_timeout_ms or 0) / 1000
         return ShareFetched(error_of(response.error_code), response.error_message, lock, answers)
+
+    def forget_connection(self, connection: object) -> None:
+        self._cluster.forget(connection)
 
     def _leader(self) -> Any:
         """The node that leads everything: share groups are read from clusters of one node."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import gevent
 from broker.clients import batch
@@ -65,3 +66,40 @@ def test_connections_are_shared_and_given_back(fake, remote_to):
     # The bootstrap connection, one for everything, one for produce, and the fetches that overlapped.
     assert broker.connections <= 3 + 20
     assert broker.counts[PRODUCE] == 100
+
+
+def test_an_owner_has_a_connection_of_its_own_until_it_is_forgotten(fake, remote_to):
+    remote = remote_to(fake.addresses)
+
+    def work():
+        node = remote.remote.cluster.nodes[0]
+        with node.waiting("one") as own:
+            pass
+        with node.waiting() as others, node.waiting("two") as another:
+            assert len({own, others, another}) == 3
+        with node.waiting("one") as again, node.waiting() as shared:
+            assert again is own
+            assert shared is others
+        remote.remote.forget_connection("one")
+        assert own.closed
+        assert not another.closed
+        with node.waiting("one") as new:
+            assert new is others
+
+    remote.hub.run(work)
+
+
+def test_an_owner_has_another_connection_after_a_request_that_was_given_up(fake, remote_to):
+    remote = remote_to(fake.addresses)
+
+    def work():
+        node = remote.remote.cluster.nodes[0]
+        with suppress(KeyError), node.waiting("one") as own:
+            raise KeyError
+        assert own.closed
+        with node.waiting("one") as new:
+            assert new is not own
+        with node.waiting("one") as again:
+            assert again is new
+
+    remote.hub.run(work)

@@ -19,7 +19,7 @@ from kafka.errors import (
     UnknownTopicIdError,
 )
 
-from compat.kafka import KafkaConsumer
+from compat.kafka import KafkaConsumer, TopicPartition
 from compat.kafka._client import Client
 from dafka.broker.interface.broker import TopicSpec
 from dafka.broker.interface.share import SharedRecords, ShareFetched
@@ -107,6 +107,20 @@ def test_each_record_goes_to_one_member_and_what_one_gives_back_to_another(scene
     one.close()
     again = poll(two)
     assert (values(again), counts(again)) == (first, [2, 2, 2])
+
+
+def test_a_member_keeps_its_records_when_another_one_is_closed_in_a_poll(scene: Scene) -> None:
+    scene.send(b"a")
+    one, two = scene.consumer(), scene.consumer(fetch_max_wait_ms=200)
+    assert values(poll(one)) == [b"a"]
+    until(lambda: two.poll(20) == {} and two.assignment())
+    polling = threading.Thread(target=two.poll, args=(WAIT,))
+    polling.start()
+    until(lambda: two._member._fetching is not None)
+    two.close()
+    polling.join(60)
+    assert scene.consumer().poll(700) == {}  # the fetch has ended at the broker, too
+    assert one.commit() == {TopicPartition("jobs", 0): None}
 
 
 def test_a_record_that_cannot_be_read_is_an_error_and_released(scene: Scene) -> None:
