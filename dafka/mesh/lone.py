@@ -66,31 +66,38 @@ class LoneRecords:
         record = content, flight
         begun = False
         try:
-            # One stretch, as dafka.sockets.leases has it: no call in here but those of the map, no loop, and
-            # no jump where everything is as it should be.
-            if (
-                lease is self.lease
-                and lease.version == queued.version
-                and not queued.held
-                and queued.flight is None
-                and sequence == node.next
-                and not node.pending
-                and self._record is None
-                and not node.full
-                and not self.stopped
-            ):
-                queued.flight = flight
-                self._record = record
-                node.next = sequence + 1
-                node.sent_bytes += size
-                begun = True
-                flight.sent += flight.sending
-                if flight.sent == flight.whole:
-                    queued.flight = None
+            try:
+                # One stretch, as dafka.sockets.leases has it: no call in here but those of the iterator, no
+                # loop, and no jump where everything is as it should be.
+                if (
+                    lease is self.lease
+                    and lease.version == queued.version
+                    and not queued.held
+                    and queued.flight is None
+                    and sequence == node.next
+                    and not node.pending
+                    and self._record is None
+                    and not node.full
+                    and not self.stopped
+                ):
+                    queued.flight = flight
+                    self._record = record
+                    node.next = sequence + 1
+                    node.sent_bytes += size
+                    begun = True
+                    flight.sent += flight.sending
+                    flight.ended = True
+                    if flight.sent == flight.whole:
+                        queued.flight = None
+            finally:
+                # Before anything else, and Python 3.10 looks for signals in front of all but a try: while a
+                # handler of one waits for the hub, the hub must not wait for this thread.
+                try:
+                    flight.ended = True
+                finally:
+                    pass
         except OSError:
             pass  # its connection has no room, or is no more: the hub sees to that
-        finally:
-            flight.ended = True
         if queued.flight is flight:
             self._hub.post(queued.is_free)
         return sequence if begun else None

@@ -9,8 +9,11 @@ from running. In its place:
   (``Queued.flight``). The hub sends nothing while one is under way: it looks again in a later turn.
 - What decides that and what begins it stand in one stretch of code in which the interpreter changes to no
   other thread and looks for no signal: CPython does so behind a call, in a loop, and before version 3.11
-  where a condition makes it jump. The only call in there is the system's, made by ``map`` from a list's
+  where a condition makes it jump. The only call in there is the system's, made by ``starmap`` from a list's
   ``+=``, which also keeps the result: there is no moment at which a record is sent and nobody knows.
+- Nothing of the user's runs in a flight, as it may wait for what the hub cannot send meanwhile: a signal's
+  handler only behind ``Flight.ended``, and no finalizer, because nothing is allocated that could set off
+  Python's garbage collector, which until version 3.11 looks for its work at such places.
 - A lease is of no more use once ``Queued.version`` has moved on: with each subscription and connection that
   comes or goes.
 - What a peer's connection did not take, all of it or a part, stays a flight until the hub has put the rest at
@@ -21,7 +24,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from operator import methodcaller
+from itertools import chain, starmap
 from typing import Any, Protocol
 
 IS_SAFE = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
@@ -70,7 +73,9 @@ class Flight:
     def __init__(self, outboxes: Sequence[Queue], octets: bytes) -> None:
         self.outboxes = outboxes
         self.octets = octets
-        self.sending: Iterator[int] = map(methodcaller("send", octets), [box.socket for box in outboxes])
+        self.sending: Iterator[int] = chain.from_iterable(
+            [starmap(outbox.socket.send, ((octets,),)) for outbox in outboxes]
+        )
         """Sends to the next peer with each item, which says how many octets were taken."""
         self.sent: list[int] = []
         """Octets taken, by peer."""

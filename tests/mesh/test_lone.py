@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import dis
 import inspect
 import os
 import random
+import signal
 import socket
 import sys
 import threading
@@ -13,8 +15,10 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from mesh.peer import Peer
@@ -78,6 +82,17 @@ def prepare(producer: Producer, peer: Peer) -> int:
         sent += 1
         time.sleep(0.05)
     return sent
+
+
+@contextmanager
+def full_socket() -> Iterator[socket.socket]:
+    one, other = socket.socketpair()
+    with one, other:
+        one.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                one.send(bytes(4096))
+        yield one
 
 
 @contextmanager
@@ -227,6 +242,27 @@ def test_the_rest_of_a_lone_record_that_a_connection_did_not_take_goes_out_by_it
             numbers = [int.from_bytes(record[len(begin) : len(begin) + 8], "big") for record in records]
             assert numbers == sent
             until(lambda: not lease.queued.held)
+
+
+@pytest.mark.parametrize("taken", ["nothing", "a part"])
+def test_a_thread_is_done_with_a_lone_record_before_the_handler_of_a_signal_runs_in_it(peer, taken: str):
+    """The handler may wait for something that the hub is to send."""
+    seen: list[bool] = []
+    set_off = partial(ctypes.pythonapi.PyErr_SetInterruptEx, ctypes.c_int(signal.SIGUSR1))
+    with meeting(peer) as producer, full_socket() as full:
+        lease = producer._node.lone.lease
+        assert lease is not None
+        queued = lease.queued
+        sockets = [SimpleNamespace(send=set_off), *([full] if taken == "nothing" else [])]
+        lease.outboxes[:] = [SimpleNamespace(socket=one, put_first=bytes) for one in sockets]
+        before = signal.signal(
+            signal.SIGUSR1, lambda *_: seen.append(queued.flight is None or queued.flight.ended)
+        )
+        try:
+            producer.send(b"second")
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+    assert seen == [True]
 
 
 def test_a_record_takes_its_way_through_the_hub_if_another_one_has_come_between(peer, monkeypatch):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import threading
 import time
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 import zmq
@@ -163,6 +165,31 @@ def test_a_lease_ends_before_the_descriptor_of_a_connection_does():
             return lease.version == lease.queued.version
 
         assert not in_hub(close)
+
+
+def test_no_garbage_is_collected_in_a_flight():
+    """A finalizer may wait for something that the hub is to send."""
+    collected: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        collected.append(len(flight.sent))
+
+    one, other = socket.socketpair()
+    threshold = gc.get_threshold()
+    with one, other:
+        for room in range(20):  # objects that are made before the next collection
+            flight = Flight([SimpleNamespace(socket=one, put_first=bytes)] * 3, b"x")
+            gc.collect()
+            gc.callbacks.append(note)
+            try:
+                gc.set_threshold(gc.get_count()[0] + room)
+                flight.sent += flight.sending
+                gc.set_threshold(*threshold)
+            finally:
+                gc.callbacks.remove(note)
+                gc.set_threshold(*threshold)
+            assert flight.sent == flight.whole
+    assert not collected
 
 
 def test_the_hub_sends_nothing_while_a_flight_is_under_way():
