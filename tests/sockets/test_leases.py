@@ -23,6 +23,9 @@ from dafka.sockets.leases import Flight, Lease
 from dafka.sockets.publisher import Publisher
 from dafka.zmtp.encoding import encode
 
+MAKES = SimpleNamespace(send=memoryview)
+"""As a socket that makes objects of which the garbage collector knows."""
+
 
 def lease_of(served: Publisher, first: bytes = b"a") -> Lease | None:
     return in_hub(served.lease, first)
@@ -172,23 +175,24 @@ def test_no_garbage_is_collected_in_a_flight():
     collected: list[int] = []
 
     def note(phase: str, info: dict[str, int]) -> None:
-        collected.append(len(flight.sent))
+        if flight.sent and not flight.ended:
+            collected.append(len(flight.sent))
 
     one, other = socket.socketpair()
     threshold = gc.get_threshold()
     with one, other:
         for room in range(20):  # objects that are made before the next collection
-            flight = Flight([SimpleNamespace(socket=one, put_first=bytes)] * 3, b"x")
+            flight = Flight([SimpleNamespace(socket=box, put_first=bytes) for box in (MAKES, one, one)], b"x")
             gc.collect()
             gc.callbacks.append(note)
             try:
                 gc.set_threshold(gc.get_count()[0] + room)
                 flight.sent += flight.sending
-                gc.set_threshold(*threshold)
+                flight.ended = True
             finally:
                 gc.callbacks.remove(note)
                 gc.set_threshold(*threshold)
-            assert flight.sent == flight.whole
+            assert flight.sent == [b"x", 1, 1]
     assert not collected
 
 
