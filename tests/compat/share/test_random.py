@@ -56,6 +56,8 @@ class Member:
         self.sent: dict[Key, int] = {}
         self.renewing: set[Key] = set()
         self.is_void = False  # whether what it hands out next may have been taken from it meanwhile
+        # Records that may have been taken from it. As in Kafka it renews those that are done with, too.
+        self.unsure: set[Key] = set()
         self.consumer = ShareConsumer(
             bootstrap_servers=model.broker.bootstrap_servers,
             group_id=GROUP,
@@ -144,16 +146,17 @@ class Member:
             self.renewing.discard(key)
             self.held[key] = one
             assert one.delivery_count <= model.limit
-            if is_renewed and record.owner is self:
-                assert one.delivery_count == record.count, f"{one} was renewed"
-            elif is_renewed:  # taken from it, and done with since: as in Kafka what is said of it is no error
-                is_done = record.is_done or record.is_unsure or record.count + model.unseen >= model.limit
-                assert self.is_void or (is_done and record.owner is None), f"{one} was renewed"
-            elif not self.is_void:
+            if is_renewed:
+                is_its_own = record.owner is self and record.count == one.delivery_count
+                assert is_its_own or key in self.unsure, f"{one} was renewed"
+            elif self.is_void:
+                self.unsure.add(key)
+            else:
                 assert not record.is_done, f"{one} is done"
                 assert record.owner is None, f"{one} is with {record.owner and record.owner.name}"
                 assert record.count < one.delivery_count, f"{one} after {record.count}"
                 record.count, record.owner = one.delivery_count, self
+                self.unsure.discard(key)
         if self.consumer._fetch is None and not self.consumer._found and not self.consumer._chunk:
             self.is_void = False
 
@@ -279,6 +282,7 @@ class Model:
             record.owner, record.count = None, 0  # the count of the last stored change
         for member in self.members:
             member.is_void = True
+            member.unsure |= member.held.keys() | member.sent.keys() | member.renewing
 
     def kill(self, member: Member) -> None:
         """A member dies, and is taken out: what it has acquired is for others."""
