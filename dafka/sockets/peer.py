@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from dafka.hub.pool import BATCHES
+from dafka.hub.readable import Readable
 from dafka.hub.turns import Pace, in_later_turn
 from dafka.sockets import limits, listening
 from dafka.sockets.batches import batches
@@ -87,6 +88,7 @@ class Peer:
         self._in_hand = 0  # octets of which not everything is handled
         self._joined = self._closed = self._sealed = False
         self._pace = Pace()
+        self._readable = Readable(socket, shared.turns)
         prepare(socket, shared.keep_alive)
         self._put_output()
 
@@ -244,7 +246,6 @@ class Peer:
             except BlockingIOError:
                 if not self._wait():
                     return
-                self._share_turn()
                 continue
             except OSError:
                 return  # it has disconnected
@@ -261,8 +262,6 @@ class Peer:
                 shared.messages_in += 1
                 if not self._wait():
                     return
-                if shared.turns.elapsed > limits.TURN_SECONDS:
-                    self._pace.pause()
                 continue
             self._in_hand = held + len(octets)
             done = self._take(octets)
@@ -272,15 +271,16 @@ class Peer:
             held = connection.held
             budget.charge(self, held, anew=done)
             # Little that came was all there is: to look would cost as much as it does to handle it.
-            if is_little and not self._wait():
+            if not is_little:
+                self._share_turn()
+            elif not self._wait():
                 return
-            self._share_turn()
 
     def _wait(self) -> bool:
         """Wait for octets; False if the socket was closed meanwhile."""
         self.waits_since = self.emptied = time.monotonic()
         try:
-            self.socket._wait(self.socket._read_event)
+            self._readable.wait()
         except OSError:
             return False
         finally:

@@ -39,6 +39,7 @@ from dafka.broker.server.spare_buffers import SpareBuffers
 from dafka.broker.server.throttling import Room, Throttling
 from dafka.broker.server.wrong_protocol import wrong_protocol
 from dafka.hub.changes import Changes
+from dafka.hub.readable import Readable
 from dafka.hub.spare import SpareGreens, Task
 from dafka.hub.turns import TurnGauge
 from dafka.log import StoredBatches
@@ -231,6 +232,7 @@ class Connection:
 
     def _read(self, begun: bytes) -> None:
         received, begun = b"", self._take(begun)
+        readable = Readable(self.socket, self._shared.turns)
         while not self._closed:
             if begun:
                 with gevent.Timeout(limits.REQUEST_SECONDS, _slow("a request")):
@@ -238,8 +240,7 @@ class Connection:
             else:
                 self._idle_since = time.monotonic()
                 if len(received) < RECEIVE_BYTES and self._tls is None:
-                    self.socket._wait(self.socket._read_event)  # most clients wait for the answer
-                    self._shared.turns.share()  # very many may send something at once
+                    readable.wait()  # most clients wait for the answer
                 received = self._receive()
                 self._idle_since = float("inf")
             if not received:

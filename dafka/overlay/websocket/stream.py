@@ -10,6 +10,7 @@ from typing import Any
 
 import gevent
 
+from dafka.hub.readable import Readable
 from dafka.overlay.websocket import limits
 from dafka.overlay.websocket.tls import Tls
 from dafka.sockets import listening
@@ -23,6 +24,7 @@ class Stream:
     def __init__(self, socket: Any, queued: Queued, failed: Callable[[], None], tls: Tls | None) -> None:
         self._socket = socket
         self._outbox = Outbox(socket, queued, failed)
+        self._readable = Readable(socket, queued.turns)
         self._tls = tls
         self._closed = False
         prepare(socket, KeepAlive())
@@ -53,7 +55,7 @@ class Stream:
             try:
                 octets: bytes = receive(size)
             except BlockingIOError:
-                self._socket._wait(self._socket._read_event)
+                self._readable.wait()
                 continue
             if self._tls is not None and not octets and not self._tls.is_open:
                 raise ConnectionResetError("the connection was closed in the TLS handshake")

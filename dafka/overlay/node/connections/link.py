@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import gevent
 import gevent.event
 
+from dafka.hub.readable import Readable
 from dafka.hub.turns import Pace, TurnGauge
 from dafka.overlay.limits import HANDSHAKE_OCTETS, MESSAGE_OCTETS
 from dafka.overlay.node import limits
@@ -65,6 +66,7 @@ class Link:
         self._reader = FrameReader(HANDSHAKE_OCTETS)
         self._received = received
         self._turns = turns
+        self._readable = Readable(socket, turns)
         self._carrier = carrier
         self._at_once = 1
         self._green: gevent.Greenlet | None = None
@@ -214,7 +216,7 @@ class Link:
 
     def _wait_for_octets(self) -> bool:
         try:
-            self._socket._wait(self._socket._read_event)
+            self._readable.wait()
         except OSError:
             return False
         return True
