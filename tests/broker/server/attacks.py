@@ -88,7 +88,7 @@ from broker.server.attacks_on_transactions import (  # noqa: E402
     fetch_unstable_offsets,
     txn_offset_commit,
 )
-from broker.server.attacks_on_waiting import wake_fetches, wake_sessions  # noqa: E402
+from broker.server.attacks_on_waiting import send_at_once, wake_fetches, wake_sessions  # noqa: E402
 from broker.server.client import encoded  # noqa: E402
 from kafka.protocol.admin import (  # noqa: E402
     DeleteTopicsRequest,
@@ -204,6 +204,7 @@ ATTACKS: dict[str, Attack] = {
     "very many groups are forgotten": forget_very_many_groups,
     "records wake very many fetch sessions": wake_sessions,
     "a record wakes very many fetches": wake_fetches,
+    "very many clients send at once": send_at_once,
     "ShareAcknowledge of each record": acknowledge_each,
     "ShareFetch of very many partitions": share_very_many_partitions,
     "AlterShareGroupOffsets of all": alter_share_offsets,

@@ -1,8 +1,9 @@
-"""Very many clients that wait for records, all of which are woken at once."""
+"""Very many clients that wait for records and are woken at once, or that say something at once."""
 
 from __future__ import annotations
 
 import resource
+import threading
 import time
 from collections.abc import Callable
 from itertools import count
@@ -13,6 +14,7 @@ from broker.clients import batch
 from broker.server.attack_scene import SLOW, Scene
 from broker.server.client import encoded
 from broker.server.samples import fetch
+from kafka.protocol.metadata import ApiVersionsRequest
 
 from dafka.broker.interface.topics import TopicSpec
 from dafka.broker.server.limits import CONNECTIONS
@@ -32,6 +34,28 @@ def wake_sessions(scene: Scene) -> Callable[[], None]:
 def wake_fetches(scene: Scene) -> Callable[[], None]:
     """A record comes to a partition that very many clients wait for."""
     return _waking(scene, _connections(scene.partitions // 11), 1)
+
+
+def send_at_once(scene: Scene) -> Callable[[], None]:
+    """Very many clients have sent something when the hub looks."""
+    connections = _connections(scene.partitions // 11)
+    question = encoded(ApiVersionsRequest(), 0)
+
+    def send() -> None:
+        with scene.attackers(connections) as clients:
+            for client in clients:  # all are accepted
+                client.socket.sendall(question)
+                client.receive_frame()
+            looked_away, all_sent = threading.Event(), threading.Event()
+            get_hub().post(lambda: (looked_away.set(), all_sent.wait(SLOW)))
+            looked_away.wait(SLOW)
+            for client in clients:
+                client.socket.sendall(question)
+            all_sent.set()
+            for client in clients:
+                client.receive_frame()
+
+    return send
 
 
 def _connections(wanted: int) -> int:
