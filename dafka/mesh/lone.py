@@ -97,9 +97,7 @@ class LoneRecords:
                 finally:
                     pass
         except OSError:
-            pass  # its connection has no room, or is no more: the hub sees to that
-        if queued.flight is flight:
-            self._hub.post(queued.is_free)
+            pass  # its connection has no room, or is no more: the hub sees to that in :meth:`take`
         return sequence if begun else None
 
     @property
@@ -110,7 +108,10 @@ class LoneRecords:
     # -- in the hub -----------------------------------------------------------------------------
 
     def take(self) -> bytes | None:
-        """The record that was sent since the last call, if one was. It is the role's from now on."""
+        """The record that was sent since the last call, if one was. It is the role's from now on.
+
+        What its connections did not take of it is sent now.
+        """
         record = self._record
         if record is None:
             return None
@@ -119,9 +120,10 @@ class LoneRecords:
         self._record = None
         return content
 
-    def revoke(self) -> None:
-        """Let nothing pass what the hub takes out of the queue now."""
-        self.lease = None
+    def revoke(self) -> bool:
+        """Let nothing pass what the hub takes out of the queue now. Whether a thread might have sent."""
+        lease, self.lease = self.lease, None
+        return lease is not None
 
     def allow(self) -> None:
         """The last record came alone: the next one may be sent by its thread."""

@@ -208,11 +208,10 @@ class ProducerNode(Sender):
 
     def _drain(self) -> None:
         self.signalled = False
-        self.lone.revoke()
+        pending, lone = self.pending, self.lone.revoke()
+        role = self._settled()
         if self.asking or self.failed is not None:
             return
-        pending, lone = self.pending, self.lone.waiting
-        role = self._settled()
         retains_enough = self._retains_enough()
         if retains_enough and not role.min_stores:
             role.forget(role.retained_bytes // 2)

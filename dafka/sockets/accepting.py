@@ -53,7 +53,7 @@ class Accepting:
         """Close the port and all connections; queued octets are sent first, for LINGER_SECONDS at most."""
         self._port.close()
         ends = time.monotonic() + limits.LINGER_SECONDS
-        while any(peer.queued for peer in self._peers) and time.monotonic() < ends:
+        while self._is_sending and time.monotonic() < ends:
             gevent.sleep(0.005)
         self._tending.kill(block=False)
         greens = [green for green in self._peers.values() if green is not gevent.getcurrent()]
@@ -63,6 +63,10 @@ class Accepting:
             green.kill(block=False)
         gevent.joinall(greens, timeout=limits.LINGER_SECONDS)
         self.shared.reasons.close()
+
+    @property
+    def _is_sending(self) -> bool:
+        return not self.shared.queued.is_free() or any(peer.queued for peer in self._peers)
 
     def _accept(self, socket: Any, address: Any) -> None:
         self.accepted += 1

@@ -83,8 +83,9 @@ class Flight:
         self.ended = False
         """Whether the thread is done with it."""
 
-    def hand_over(self) -> None:
-        """In the hub: have the rest sent to each peer."""
+    def hand_over(self) -> int:
+        """In the hub: have the rest sent to each peer. How many octets these are."""
         sent = self.sent + [0] * (len(self.outboxes) - len(self.sent))
         for outbox, taken in zip(self.outboxes, sent, strict=True):
             outbox.put_first(self.octets[taken:])
+        return sum(self.whole) - sum(sent)

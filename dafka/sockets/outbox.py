@@ -56,7 +56,6 @@ class Queued:
             self._one or limits.QUEUED_OCTETS, max(limits.QUEUED_LEAST_OCTETS, (self.most - self.held) // 4)
         )
 
-
     def is_free(self) -> bool:
         """Whether no other thread is sending. What one could not send is queued first."""
         flight = self.flight
@@ -65,8 +64,17 @@ class Queued:
         if not flight.ended:
             return False
         self.flight = None
-        flight.hand_over()
+        self.sent -= flight.hand_over()
         return True
+
+    def count_flight(self, octets: int) -> None:
+        """Count a flight of so many octets to all of its peers, and see to it that its rest goes out too."""
+        self.sent += octets
+        self._look_at_flight()
+
+    def _look_at_flight(self, _: None = None) -> None:
+        if not self.is_free():
+            in_later_turn(self._look_at_flight)
 
 
 class Outbox:

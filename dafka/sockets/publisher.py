@@ -113,10 +113,11 @@ class Publisher:
         self._accepting.shared.queued.version += 1
 
     def count_flight(self, peers: int, octets: int) -> None:
-        """Count a message of so many octets that was sent by a lease to so many peers."""
+        """Count a message of so many octets that was sent by a lease to so many peers; the rest of one that
+        they did not take is sent."""
         shared = self._accepting.shared
         shared.messages_out += peers
-        shared.queued.sent += peers * octets
+        shared.queued.count_flight(peers * octets)
 
     def has_subscribers(self, first: bytes) -> bool:
         """Whether anybody gets a message with that first frame."""

@@ -19,6 +19,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from mesh.peer import Peer
@@ -244,6 +245,16 @@ def test_the_rest_of_a_lone_record_that_a_connection_did_not_take_goes_out_by_it
             until(lambda: not lease.queued.held)
 
 
+def test_a_thread_may_send_after_a_flush_as_before_it(peer):
+    with meeting(peer) as producer:
+        for _ in range(3):
+            producer.flush(100)
+            with hub_held_up():
+                producer.send(b"alone")
+                assert producer._node.lone.waiting
+            assert peer.receive(Record).content == b"alone"
+
+
 @pytest.mark.parametrize("taken", ["nothing", "a part"])
 def test_a_thread_is_done_with_a_lone_record_before_the_handler_of_a_signal_runs_in_it(peer, taken: str):
     """The handler may wait for something that the hub is to send."""
@@ -419,6 +430,43 @@ def test_records_come_in_order_whichever_call_of_a_lone_ones_way_ctrl_c_ends():
                 break
         assert number > 10
         assert consumer.metrics()["fetches_sent"] == 0
+
+
+class TakesParts:
+    """A socket that takes a part of what is sent."""
+
+    def __init__(self, whole: socket.socket) -> None:
+        self._whole = whole
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
+
+    def send(self, octets: bytes) -> int:
+        return self._whole.send(octets[: 1 + len(octets) // 2])
+
+
+def test_the_rest_of_a_lone_record_goes_out_whichever_call_ctrl_c_ends(peer):
+    modules = (producer_module, producer_node, lone, leases, hub)
+    with Producer("t", tower=peer.tower, min_stores=0, head_interval=3600) as producer:
+        node = producer._node
+        prepare(producer, peer)
+        outbox = node.lone.lease.outboxes[0]
+        outbox.socket = TakesParts(outbox.socket)
+        in_part = 0
+        for number in count(1):
+            until(lambda: node.lone.lease and not node.lone.lease.queued.held)
+            before = node.next
+            interruption = InterruptedCall(number, *modules)
+            with suppress(KeyboardInterrupt), interruption:
+                producer.send(b"interrupted")
+            producer.flush(100)
+            if node.next > before:
+                in_part += interruption.interrupted
+                assert peer.receive(Record).content == b"interrupted"
+            if not interruption.interrupted:
+                break
+        assert number > 10
+        assert in_part > 2
 
 
 @pytest.mark.skipif(

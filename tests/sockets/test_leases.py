@@ -260,6 +260,55 @@ def test_a_message_that_a_connection_took_in_part_goes_on_in_front_of_all_others
         until(lambda: not lease.queued.held)
 
 
+@pytest.mark.parametrize("taken", [[], [3], [3, 7], [12, 12]])
+def test_octets_that_a_thread_and_the_hub_have_sent_are_counted_once(taken: list[int]):
+    with (
+        publisher() as served,
+        client(zmq.SUB, served.endpoint) as first,
+        client(zmq.SUB, served.endpoint) as second,
+    ):
+        first.subscribe(b"a")
+        second.subscribe(b"a")
+        subscribed(served, 2)
+        before = served.metrics()
+        lease, message = given(served), one(b"a", b"counted")
+        flight = lease.queued.flight = Flight(lease.outboxes, message)
+        for outbox, size in zip(lease.outboxes, taken, strict=False):
+            flight.sent.append(outbox.socket.send(message[:size]))
+        flight.ended = True
+        in_hub(served.count_flight, 2, len(message))
+        assert first.recv_multipart() == second.recv_multipart() == [b"a", b"counted"]
+        until(lambda: not lease.queued.held)
+        after = served.metrics()
+        assert after["octets_out"] - before["octets_out"] == 2 * len(message)
+        assert after["messages_out"] - before["messages_out"] == 2
+
+
+def test_what_a_thread_was_kept_from_sending_goes_out_once_it_is_counted():
+    with publisher() as served, client(zmq.SUB, served.endpoint, rcvtimeo=100) as sub:
+        sub.subscribe(b"a")
+        subscribed(served, 1)
+        lease, message = given(served), one(b"a", b"left")
+        flight = lease.queued.flight = Flight(lease.outboxes, message)
+        in_hub(served.count_flight, 1, len(message))
+        with pytest.raises(zmq.Again):
+            sub.recv_multipart()
+        flight.ended = True
+        sub.rcvtimeo = 100_000
+        assert sub.recv_multipart() == [b"a", b"left"]
+
+
+def test_a_publisher_that_closes_sends_first_what_a_thread_was_kept_from_sending():
+    with publisher() as served, client(zmq.SUB, served.endpoint) as sub:
+        sub.subscribe(b"a")
+        subscribed(served, 1)
+        lease = given(served)
+        flight = lease.queued.flight = Flight(lease.outboxes, one(b"a", b"left"))
+        flight.ended = True
+        in_hub(served.close)
+        assert sub.recv_multipart() == [b"a", b"left"]
+
+
 def test_a_descriptor_is_not_another_connections_while_a_thread_sends_to_it():
     handler = Recorder()
     with publisher() as served, subscriber(handler, served.endpoint) as sub:
