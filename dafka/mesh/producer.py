@@ -59,6 +59,7 @@ LONGEST_LINGER = 3600.0
 LINGER = 0.005  # seconds that a record batch waits for more records by default
 
 _Lock = monkey.get_original("threading", "Lock")
+_ReentrantLock = monkey.get_original("_thread", "RLock")
 
 
 class Producer:
@@ -126,7 +127,7 @@ class Producer:
         self.topic = topic_name(octets)
         self.address = name.decode()
         self._hub = get_hub()
-        self._lock = _Lock()
+        self._lock = _ReentrantLock()  # the handler of a signal may send where its thread holds it
         self._closed = False
         claim = None
         if address is not None:
@@ -318,7 +319,7 @@ def _claim(producer: Producer) -> None:
 
 def _cut_off_in_child() -> None:
     for producer in list(_producers):
-        producer._lock = _Lock()
+        producer._lock = _ReentrantLock()
         producer._node.cut_off()
     _producers.clear()
 

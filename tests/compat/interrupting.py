@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
+
+
+def interrupt() -> None:
+    """Python's own handler of Ctrl-C."""
+    raise KeyboardInterrupt
 
 
 class InterruptedCall:
     """A context in which the call of that number meets Ctrl-C when it ends, in this thread.
 
     Returns of ``handing_out`` are no such place: what they return is the program's by then. ``interrupted``
-    says whether there were so many calls.
+    says whether there were so many calls. ``handler``: what is called then.
     """
 
-    def __init__(self, number: int, *modules: Any, handing_out: tuple[CodeType, ...] = ()) -> None:
+    def __init__(
+        self,
+        number: int,
+        *modules: Any,
+        handing_out: tuple[CodeType, ...] = (),
+        handler: Callable[[], object] = interrupt,
+    ) -> None:
         self.interrupted = False
+        self._handler = handler
         self._left = number
         self._files = {module.__file__ for module in modules}
         self._handing_out = handing_out
@@ -35,4 +48,4 @@ class InterruptedCall:
         if not self._left:
             self.interrupted = True
             sys.setprofile(None)
-            raise KeyboardInterrupt
+            self._handler()

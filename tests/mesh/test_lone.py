@@ -432,6 +432,38 @@ def test_records_come_in_order_whichever_call_of_a_lone_ones_way_ctrl_c_ends():
         assert consumer.metrics()["fetches_sent"] == 0
 
 
+@pytest.mark.parametrize("content", [b"interrupted", bytes(5000)], ids=["by-its-thread", "by-the-hub"])
+def test_a_signals_handler_may_send_whichever_call_of_send_it_comes_behind(content: bytes):
+    modules = (producer_module, producer_node, lone, leases, hub)
+    with (
+        Tower() as tower,
+        Producer("t", tower=tower, min_stores=0) as producer,
+        Consumer(["t"], tower=tower, offset_reset="earliest", **ELSEWHERE) as consumer,
+    ):
+        until(lambda: producer._node.endpoint._heard.hears(b"Mt"))
+        for number in count(1):
+            first = producer.send(b"before")
+            sent = {first: b"before"}
+
+            def handle(sent: dict[int, bytes] = sent) -> None:
+                sent[producer.send(b"of the handler")] = b"of the handler"
+
+            time.sleep(0.005)
+            interruption = InterruptedCall(number, *modules, handler=handle)
+            with interruption:
+                last = producer.send(content)
+            sent[last] = content
+            expected = [sent[sequence] for sequence in sorted(sent)]
+            records = consumer.poll(100)
+            while len(records) < len(expected):
+                records += consumer.poll(100)
+            assert [record.sequence for record in records] == list(range(first, first + len(expected)))
+            assert [record.value for record in records] == expected
+            if not interruption.interrupted:
+                break
+        assert number > 5
+
+
 class TakesParts:
     """A socket that takes a part of what is sent."""
 
