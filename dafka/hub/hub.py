@@ -214,6 +214,11 @@ class Hub:
             raise HubStoppedError("the hub has been stopped; nothing can be sent or read any more")
 
     @property
+    def stopped(self) -> bool:
+        """Whether it has been stopped."""
+        return self._stopped
+
+    @property
     def here(self) -> bool:
         """Whether the calling code runs on the hub's thread."""
         return bool(_get_ident() == self._ident)

@@ -58,7 +58,7 @@ class LoneRecords:
         None if it cannot be done: the record has to take its way through the hub.
         """
         lease, node = self.lease, self._node
-        if lease is None:
+        if lease is None or self._hub.stopped:
             return None
         queued, sequence, size = lease.queued, node.next, len(content)
         octets = self._opening + sequence.to_bytes(8, "big") + header(size, False) + content

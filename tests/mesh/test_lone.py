@@ -28,7 +28,7 @@ from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.hub import hub
-from dafka.hub.hub import ForkedError, get_hub
+from dafka.hub.hub import ForkedError, HubStoppedError, get_hub
 from dafka.mesh import limits, lone, producer_node
 from dafka.mesh import producer as producer_module
 from dafka.mesh.lone import LoneRecords
@@ -318,6 +318,16 @@ def test_a_closed_producer_sends_nothing(peer):
         assert lease is not None
     lone_records.lease = lease
     assert lone_records.send(b"late") is None
+
+
+def test_nothing_is_sent_once_the_hub_has_been_stopped(peer, monkeypatch):
+    with meeting(peer) as producer:
+        lone_records = producer._node.lone
+        with monkeypatch.context() as patched:
+            patched.setattr(get_hub(), "_stopped", True)
+            with pytest.raises(HubStoppedError):
+                producer.send(b"late")
+            assert not lone_records.waiting
 
 
 def test_a_forked_process_sends_nothing_to_the_peers_of_its_parent(peer):
