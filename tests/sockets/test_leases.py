@@ -284,7 +284,7 @@ def test_octets_that_a_thread_and_the_hub_have_sent_are_counted_once(taken: list
         assert after["messages_out"] - before["messages_out"] == 2
 
 
-def test_what_a_thread_was_kept_from_sending_goes_out_once_it_is_counted():
+def test_octets_that_a_thread_was_kept_from_sending_go_out_once_its_message_is_counted():
     with publisher() as served, client(zmq.SUB, served.endpoint, rcvtimeo=100) as sub:
         sub.subscribe(b"a")
         subscribed(served, 1)
