@@ -30,11 +30,17 @@ class TlsSocket:
         self.shutdown = socket.shutdown
         self.settimeout = socket.settimeout
         self.getpeercert = socket.getpeercert
+        self.pending = socket.pending
 
     @property
     def _sock(self) -> Any:
         """The system's socket, for what looks past TLS."""
         return self._socket._sock
+
+    @property
+    def _read_event(self) -> Any:
+        """What tells that octets have come, for those who wait until then."""
+        return self._socket._read_event
 
     def sendmsg(self, buffers: list[memoryview]) -> int:
         """Encrypt and send the first of ``buffers``, and how many octets that were."""

@@ -239,7 +239,7 @@ class Connection:
                     received = self._receive()
             else:
                 self._idle_since = time.monotonic()
-                if len(received) < RECEIVE_BYTES and self._tls is None:
+                if len(received) < RECEIVE_BYTES and (self._tls is None or not self.socket.pending()):
                     readable.wait()  # most clients wait for the answer
                 received = self._receive()
                 self._idle_since = float("inf")
