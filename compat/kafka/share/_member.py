@@ -110,6 +110,7 @@ class ShareMember:
         self._news = gevent.event.Event()  # for the program's thread, the only one that waits for it
         self._fetching: gevent.Greenlet | None = None
         self._has_taken_along = False  # whether there are acknowledgements with the fetch
+        self._sending: set[gevent.Greenlet] = set()  # acknowledgements without a fetch
         self.lock: float | None = None  # for how long (seconds) the records of the last fetch are acquired
 
     @property
@@ -225,9 +226,10 @@ class ShareMember:
         self._wake.set()
         fetching = self._fetching
         if fetching is not None:  # nobody wants its records any more
-            if self._has_taken_along:
+            if self._has_taken_along or self._sending:
                 fetching.join(PATIENCE)
             fetching.kill()
+        gevent.joinall(list(self._sending))  # they wait for their turn, which is not that of a session's end
         outcome: Outcome = []
         with suppress(BrokerStoppedError, KafkaError):
             with self._in_order:
@@ -247,6 +249,7 @@ class ShareMember:
         request.has_begun = True
         try:
             if request.limits is None:
+                self._sending.add(gevent.getcurrent())
                 request.outcome = self._send(request.types)
             elif not self._closed:
                 self._fetching, self._has_taken_along = gevent.getcurrent(), bool(request.types)
@@ -259,6 +262,7 @@ class ShareMember:
         finally:
             if request.limits is not None:
                 self._fetching = None
+            self._sending.discard(gevent.getcurrent())
             request.is_over = True
             if self._metrics is not None:
                 errors = dict(request.outcome)

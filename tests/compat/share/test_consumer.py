@@ -123,6 +123,27 @@ def test_a_member_keeps_its_records_when_another_one_is_closed_in_a_poll(scene: 
     assert one.commit() == {TopicPartition("jobs", 0): None}
 
 
+def test_acknowledgements_that_wait_for_their_turn_are_carried_out_before_the_end(scene: Scene) -> None:
+    scene.send(b"a")
+    consumer = scene.consumer()
+    told: list[Exception | None] = []
+    consumer.set_acknowledgement_commit_callback(lambda offsets, error: told.append(error))
+    poll(consumer)
+    member, call = consumer._member, consumer._client.call
+    call(member._in_order.acquire)
+    consumer.commit_async()
+    until(lambda: consumer._acks.sent[0].has_begun)
+
+    def end_in_the_turn_in_which_they_may_go_on() -> None:
+        member._in_order.release()
+        member.close({})
+
+    call(end_in_the_turn_in_which_they_may_go_on)
+    consumer.close()
+    assert told == [None]
+    assert scene.lag() == 0
+
+
 def test_a_record_that_cannot_be_read_is_an_error_and_released(scene: Scene) -> None:
     scene.send(b"1", b"x")
     consumer = scene.consumer(value_deserializer=int)
