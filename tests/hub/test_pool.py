@@ -39,3 +39,18 @@ def test_an_error_is_raised_in_the_caller_and_not_printed(pool: Any, capfd: Any)
         get_hub().run(run_in, pool, function)
     assert get_hub().run(run_in, pool, int, "7") == 7  # the thread goes on
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_caller_does_the_work_where_no_thread_can_be_started(
+    pool: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(*arguments: object) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    def call() -> bool:
+        return run_in(pool, threading.get_ident) == threading.get_ident()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(gevent.threadpool, "start_new_thread", start)
+        assert get_hub().run(call)
+    assert not get_hub().run(call)
