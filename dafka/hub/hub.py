@@ -126,7 +126,8 @@ class Hub:
         self._signalled = False
         self._carrying_out = False  # calls that were posted
         self._behind: deque[Callable[[], Any]] = deque()  # to be called when those are done
-        self._stopped = False
+        self.stopped = False
+        """Whether it has been stopped."""
         self._pid = os.getpid()
         self._ident: int | None = None
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
@@ -148,7 +149,7 @@ class Hub:
 
         It runs in the loop itself: it must not block, and what it raises is only logged.
         """
-        if self._stopped or os.getpid() != self._pid:
+        if self.stopped or os.getpid() != self._pid:
             self.check()
         self._posted.append((fn, args))
         if not self._signalled:
@@ -169,7 +170,7 @@ class Hub:
             call.waiter.wait()
         except BaseException:
             # The waiter stays open: the hub may be about to set it.
-            if not self._stopped:
+            if not self.stopped:
                 self.post(call.kill)
             raise
         call.waiter.close()
@@ -210,13 +211,8 @@ class Hub:
                 f"this object belongs to process {self._pid}; after fork, process {os.getpid()} must "
                 "create its own"
             )
-        if self._stopped:
+        if self.stopped:
             raise HubStoppedError("the hub has been stopped; nothing can be sent or read any more")
-
-    @property
-    def stopped(self) -> bool:
-        """Whether it has been stopped."""
-        return self._stopped
 
     @property
     def here(self) -> bool:
@@ -225,10 +221,10 @@ class Hub:
 
     def stop(self) -> None:
         """End the thread; called once, when the interpreter exits."""
-        if self._stopped or os.getpid() != self._pid:
+        if self.stopped or os.getpid() != self._pid:
             return
         self.post(self._stop_event.set)
-        self._stopped = True
+        self.stopped = True
         if not self.here:
             self._ended.acquire(timeout=STOP_TIMEOUT)
 

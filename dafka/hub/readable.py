@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from typing import Any
 
 from gevent.hub import Waiter
@@ -40,7 +41,7 @@ class Readable(Waiter):  # type: ignore[misc] # gevent has no types for it
     def _ready(self) -> None:
         """Called by the loop. (When a socket is closed, gevent calls ``throw`` of the object that this is a
         method of.)"""
-        if self._turns.elapsed < limits.PACE_SECONDS:
+        if time.monotonic() - self._turns.began < limits.PACE_SECONDS:
             self.switch(None)
             return
         watcher = self._socket._read_event

@@ -56,7 +56,8 @@ class TurnGauge:
     def reset(self) -> None:
         """Forget what was; the turn that this is called in does not count."""
         self._window = self._clock()
-        self._began = float("inf")
+        self.began = float("inf")
+        """When the current turn has begun, by the clock."""
         self._now = self._now_cpu = 0.0
         self._before = self._before_cpu = 0.0
 
@@ -68,7 +69,7 @@ class TurnGauge:
     @property
     def elapsed(self) -> float:
         """How long the current turn has lasted, by the clock."""
-        return self._clock() - self._began
+        return self._clock() - self.began
 
     def share(self) -> None:
         """As a green thread, go on in a later turn if this one has lasted some milliseconds."""
@@ -94,12 +95,12 @@ class TurnGauge:
 
     def _begin(self) -> None:
         self.under_way = True
-        self._began = self._clock()
+        self.began = self._clock()
 
     def _end(self) -> None:
         self.under_way = False
         now, cpu = self._clock(), self._cpu()
-        taken = now - self._began
+        taken = now - self.began
         if taken > self._now:
             self._now = taken
         # Waiting takes next to no processor time: a turn's begins where the last one's ended, which spares a

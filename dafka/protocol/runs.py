@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dafka.protocol.commands import Command, DirectRecord, Record
@@ -77,11 +77,9 @@ class RunReader:
     def __init__(self) -> None:
         # By the octets before the sequence; in rfc46 the ZeroMQ topic is a frame of its own.
         self._streams: dict[bytes | tuple[bytes, bytes], Stream] = {}
-
-    def stream_of(self, prefix: bytes) -> Stream | None:
+        self.stream_of: Callable[[bytes], Stream | None] = self._streams.get
         """The stream of the RECORDs read so far with these octets in front of the sequence, in ``libdafka``'s
         framing."""
-        return self._streams.get(prefix)
 
     def read(self, messages: Sequence[Sequence[bytes]]) -> Inbound:
         """Sort a round of messages. Malformed messages are counted by cause; they raise nothing."""

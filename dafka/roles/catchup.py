@@ -215,7 +215,7 @@ class CatchUp(Generic[F]):
                 return
             self._advanced(now, follower)
             self._wait(follower)
-        if not self._queue:
+        if not self._queue.length:
             return
         while (first := self._queue.first) is not None:
             if self._under_way >= self._limits.fetches or not self.room.has_credit_for(first):

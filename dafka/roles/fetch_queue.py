@@ -25,9 +25,8 @@ class FetchQueue(Generic[F]):
         self._untried: deque[F] = deque()
         self._unanswered: deque[F] = deque()
         self._turns = 0
-
-    def __len__(self) -> int:
-        return len(self._known) + len(self._untried) + len(self._unanswered)
+        self.length = 0
+        """How many wait."""
 
     def add(self, follower: F) -> None:
         """Behind all others of its line."""
@@ -36,6 +35,7 @@ class FetchQueue(Generic[F]):
         else:  # FETCH and answer may be lost
             line = self._unanswered if follower.failures > 1 else self._known
         line.append(follower)
+        self.length += 1
 
     @property
     def first(self) -> F | None:
@@ -46,12 +46,14 @@ class FetchQueue(Generic[F]):
     def pop(self) -> None:
         """The first one has had its turn."""
         self._line().popleft()
+        self.length -= 1
         self._turns += 1
 
     def drop_gone(self) -> None:
         """Forget those that wait no longer."""
         for line in (self._known, self._untried, self._unanswered):
             waiting = [follower for follower in line if follower.state is State.WAITING]
+            self.length += len(waiting) - len(line)
             line.clear()
             line.extend(waiting)
 

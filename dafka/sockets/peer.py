@@ -84,6 +84,8 @@ class Peer:
         self._shared = shared
         self._pattern = pattern
         self._connection = Connection(options)
+        self.taker: Taker | None = self._connection.taker
+        """Takes messages of this connection in bulk."""
         self._outbox = Outbox(socket, shared.queued, self.close)
         self._in_hand = 0  # octets of which not everything is handled
         self._joined = self._closed = self._sealed = False
@@ -103,11 +105,6 @@ class Peer:
     def outbox(self) -> Outbox | None:
         """The queue, if another thread than the hub's may send in its place (:mod:`dafka.sockets.leases`)."""
         return self._outbox if self._outbox.may_be_leased else None
-
-    @property
-    def taker(self) -> Taker | None:
-        """Takes messages of this connection in bulk."""
-        return self._connection.taker
 
     @property
     def is_closed(self) -> bool:
@@ -236,7 +233,7 @@ class Peer:
     def _read(self) -> None:
         shared, connection = self._shared, self._connection
         budget, receive = shared.budget, self.socket._sock.recv
-        held = connection.held
+        held, is_plain = connection.held, False
         while not self._closed:
             size = min(budget.next_read(self), self.reads)
             if self._sealed:
@@ -257,7 +254,7 @@ class Peer:
                 self.reads = max(size // 2, limits.READ_FIRST_OCTETS)
             shared.octets_in += len(octets)
             is_little = len(octets) < min(size, limits.LITTLE_OCTETS)
-            if is_little and self.express is not None and connection.is_plain and self.express(self, octets):
+            if is_little and is_plain and self.express is not None and self.express(self, octets):
                 # Whom it was handed to is woken: what is done from here on keeps that thread from running.
                 shared.messages_in += 1
                 if not self._wait():
@@ -268,7 +265,7 @@ class Peer:
             while connection.pending:
                 self._share_turn()
                 done |= self._take(b"")
-            held = connection.held
+            held, is_plain = connection.held, connection.is_plain
             budget.charge(self, held, anew=done)
             # Little that came was all there is: to look would cost as much as it does to handle it.
             if not is_little:

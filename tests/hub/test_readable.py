@@ -22,6 +22,10 @@ class Gauge:
 
     elapsed = 0.0
 
+    @property
+    def began(self) -> float:
+        return time.monotonic() - self.elapsed
+
 
 class Ends:
     """Both ends of a connection, of which one waits in the hub."""

@@ -279,7 +279,7 @@ def test_nothing_is_sent_once_the_hub_has_been_stopped(peer, monkeypatch):
     with meeting(peer) as producer:
         lone_records = producer._node.lone
         with monkeypatch.context() as patched:
-            patched.setattr(get_hub(), "_stopped", True)
+            patched.setattr(get_hub(), "stopped", True)
             with pytest.raises(HubStoppedError):
                 producer.send(b"late")
             assert not lone_records.waiting

@@ -418,5 +418,5 @@ def test_a_tick_costs_nothing_for_partitions_that_are_up_to_date():
     for number in range(10_000):
         role.receive_run(0.0, run(0, 1, address=address(number)))
     catchup = role._catchup
-    assert (len(catchup._alarms), len(catchup._queue), len(catchup._paused)) == (0, 0, 0)
+    assert (len(catchup._alarms), catchup._queue.length, len(catchup._paused)) == (0, 0, 0)
     assert role.tick(1.0) == []

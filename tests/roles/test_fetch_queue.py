@@ -70,5 +70,5 @@ def test_a_waiter_that_has_gone_is_forgotten():
     for each in gone:
         each.state = State.GONE
     one.drop_gone()
-    assert len(one) == 1
+    assert one.length == 1
     assert turns(one, 5) == "x"

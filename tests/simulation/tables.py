@@ -34,7 +34,7 @@ def check_tables(node: Any, limits: Limits) -> None:
         assert size == follower.ahead_bytes <= limits.ahead_bytes, (node, size)
     ahead = sum(follower.ahead_next - follower.ahead_first for follower in followers)
     assert ahead == catchup._ahead.records <= limits.all_ahead_records, (node, ahead)
-    assert len(catchup._queue) <= len(followers), node
+    assert catchup._queue.length <= len(followers), node
     assert len(catchup._alarms) <= 50 + 8 * len(followers), (node, len(catchup._alarms))
 
 
