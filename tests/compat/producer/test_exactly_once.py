@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 import textwrap
 import threading
@@ -76,10 +75,17 @@ def test_invalid_groups(transactional, group, error):
 # -- exactly once -------------------------------------------------------------------------------
 
 PROCESSOR = """
-    import sys
+    import os, signal, sys
+    from itertools import count
     from compat.kafka import KafkaConsumer, KafkaProducer, TopicPartition
     from compat.kafka.structs import OffsetAndMetadata
     from dafka import Broker
+
+    steps = count(1)
+
+    def step():
+        if next(steps) == int(sys.argv[2]):
+            os.kill(os.getpid(), signal.SIGKILL)
 
     with Broker(sys.argv[1]) as broker:
         consumer = KafkaConsumer(
@@ -93,11 +99,11 @@ PROCESSOR = """
                 producer.begin_transaction()
                 for record in records:
                     producer.send("out", b"done " + record.value, partition=partition.partition)
-                    print("sent", flush=True)
+                    step()
                 end = OffsetAndMetadata(records[-1].offset + 1, "", -1)
                 producer.send_offsets_to_transaction({partition: end}, consumer.group_metadata())
                 producer.commit_transaction()
-                print("committed", flush=True)
+                step()
 """
 
 
@@ -110,19 +116,12 @@ def test_each_record_is_processed_once_although_the_process_is_killed_again_and_
             for number in range(count):
                 producer.send("in", b"%d" % number, partition=number % 2)
     for attempt in range(kills):
+        steps = 24 + 5 * attempt  # in the middle of a transaction, or at its end
         child = forking.Popen(
-            [sys.executable, "-c", textwrap.dedent(PROCESSOR), str(tmp_path)],
-            stdout=subprocess.PIPE,
-            text=True,
+            [sys.executable, "-c", textwrap.dedent(PROCESSOR), str(tmp_path), str(steps)],
             env={"PYTHONPATH": ":".join(sys.path)},
         )
-        assert child.stdout is not None
-        with child.stdout as lines:
-            for number, _ in enumerate(lines):
-                if number == 23 + 5 * attempt:  # in the middle of a transaction, or at its end
-                    break
-            child.send_signal(signal.SIGKILL)
-        assert child.wait() == -signal.SIGKILL
+        assert child.wait(200) == -signal.SIGKILL
     # The rest without a kill, in this process.
     with TestBroker(tmp_path) as broker:
         assert broker.members("g") == []  # they ended with the process, and nobody waits for their sessions
