@@ -30,6 +30,20 @@ from dafka.protocol.commands import Record
 from dafka.sockets import leases
 from tests.compat.interrupting import InterruptedCall
 
+MODULES = (producer_module, producer_node, lone, leases, hub)
+
+
+@contextmanager
+def consumed_elsewhere() -> Iterator[tuple[Producer, Consumer]]:
+    """A producer whose records a consumer of another endpoint gets."""
+    with (
+        Tower() as tower,
+        Producer("t", tower=tower, min_stores=0) as producer,
+        Consumer(["t"], tower=tower, offset_reset="earliest", **ELSEWHERE) as consumer,
+    ):
+        until(lambda: producer._node.endpoint._heard.hears(b"Mt"))
+        yield producer, consumer
+
 
 @contextmanager
 def full_socket() -> Iterator[socket.socket]:
@@ -72,20 +86,14 @@ def test_a_thread_is_done_with_a_lone_record_before_the_handler_of_a_signal_runs
 
 
 def test_records_come_in_order_whichever_call_of_a_lone_ones_way_ctrl_c_ends():
-    modules = (producer_module, producer_node, lone, leases, hub)
-    with (
-        Tower() as tower,
-        Producer("t", tower=tower, min_stores=0) as producer,
-        Consumer(["t"], tower=tower, offset_reset="earliest", **ELSEWHERE) as consumer,
-    ):
-        until(lambda: producer._node.endpoint._heard.hears(b"Mt"))
+    with consumed_elsewhere() as (producer, consumer):
         expected = -1
         for number in count(1):
             for content in (b"before", b"again"):  # the second one's thread has a lease to look at
                 expected = producer.send(content)
                 assert [record.value for record in consumer.poll(100)] == [content]
                 time.sleep(0.01)
-            interruption = InterruptedCall(number, *modules)
+            interruption = InterruptedCall(number, *MODULES)
             with suppress(KeyboardInterrupt), interruption:
                 producer.send(b"interrupted")
             last = producer.send(b"later")
@@ -102,13 +110,7 @@ def test_records_come_in_order_whichever_call_of_a_lone_ones_way_ctrl_c_ends():
 
 @pytest.mark.parametrize("content", [b"interrupted", bytes(5000)], ids=["by-its-thread", "by-the-hub"])
 def test_a_signals_handler_may_send_whichever_call_of_send_it_comes_behind(content: bytes):
-    modules = (producer_module, producer_node, lone, leases, hub)
-    with (
-        Tower() as tower,
-        Producer("t", tower=tower, min_stores=0) as producer,
-        Consumer(["t"], tower=tower, offset_reset="earliest", **ELSEWHERE) as consumer,
-    ):
-        until(lambda: producer._node.endpoint._heard.hears(b"Mt"))
+    with consumed_elsewhere() as (producer, consumer):
         for number in count(1):
             first = producer.send(b"before")
             sent = {first: b"before"}
@@ -117,7 +119,7 @@ def test_a_signals_handler_may_send_whichever_call_of_send_it_comes_behind(conte
                 sent[producer.send(b"of the handler")] = b"of the handler"
 
             time.sleep(0.005)
-            interruption = InterruptedCall(number, *modules, handler=handle)
+            interruption = InterruptedCall(number, *MODULES, handler=handle)
             with interruption:
                 last = producer.send(content)
             sent[last] = content
@@ -146,7 +148,6 @@ class TakesParts:
 
 
 def test_the_rest_of_a_lone_record_goes_out_whichever_call_ctrl_c_ends(peer):
-    modules = (producer_module, producer_node, lone, leases, hub)
     with Producer("t", tower=peer.tower, min_stores=0, head_interval=3600) as producer:
         node = producer._node
         prepare(producer, peer)
@@ -156,7 +157,7 @@ def test_the_rest_of_a_lone_record_goes_out_whichever_call_ctrl_c_ends(peer):
         for number in count(1):
             until(lambda: node.lone.lease and not node.lone.lease.queued.held)
             before = node.next
-            interruption = InterruptedCall(number, *modules)
+            interruption = InterruptedCall(number, *MODULES)
             with suppress(KeyboardInterrupt), interruption:
                 producer.send(b"interrupted")
             producer.flush(100)
