@@ -5,6 +5,7 @@ Tests for libzmq's lanes as well are in test_lane.py.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -12,13 +13,18 @@ from typing import Any
 import pytest
 import zmq
 from contexts import new_context
-from mesh.test_lane import Publisher, User, is_behind
+from mesh.test_lane import PARTITION, Publisher, User, is_behind
 from timing import until
+from zmtp.vectors import GREETING_31, ready
 
 from dafka.hub.hub import get_hub
 from dafka.mesh import limits
 from dafka.mesh.zmtp import HEARING
 from dafka.mesh.zmtp_lane import ZmtpLane
+from dafka.protocol.commands import Command, Record
+from dafka.protocol.framing import encode
+from dafka.protocol.runs import Inbound, Run
+from dafka.zmtp.encoding import encode_all
 
 TOPIC = b"hello"
 
@@ -115,3 +121,44 @@ def test_a_record_that_comes_alone_waits_for_room_like_any_other(lane, peers, us
     until(lambda: user.heard == list(range(5)))
     assert not lane._holding
     assert user.noted == 5
+
+
+class Contents:
+    """Has room for everything."""
+
+    def __init__(self) -> None:
+        self.heard: list[bytes] = []
+
+    def deliver(self, item: Run | Command) -> None:
+        assert isinstance(item, Run)
+        self.heard += item.contents
+
+    def note(self, inbound: Inbound) -> None:
+        pass
+
+
+def test_octets_that_look_like_a_record_in_the_midst_of_a_message_are_a_part_of_it():
+    def octets_of(sequence: int, content: bytes) -> bytes:
+        return b"".join(encode_all([encode(Record(PARTITION, TOPIC, sequence, content))]))
+
+    hub, user = get_hub(), Contents()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        one = hub.run(partial(ZmtpLane, hub, [address], user.note, user.deliver, HEARING))
+        publisher, _ = server.accept()
+        with publisher:
+            publisher.sendall(GREETING_31 + ready(b"PUB"))
+            until(lambda: one._subscriber.peers)
+            for number in range(3):  # of a partition that is known, alone and then as a content
+                publisher.sendall(octets_of(number, b"%d" % number))
+                until(lambda number=number: len(user.heard) == number + 1)
+            inner = octets_of(3, b"not a record")
+            outer = octets_of(3, inner)
+            publisher.sendall(outer[: -len(inner)])
+            until(lambda: one._subscriber.peers[0]._connection.in_progress)
+            publisher.sendall(inner)
+            until(lambda: len(user.heard) == 4)
+            publisher.sendall(octets_of(4, b"4"))
+            until(lambda: len(user.heard) == 5)
+            hub.run(one.close)
+    assert user.heard == [b"0", b"1", b"2", inner, b"4"]
