@@ -60,6 +60,11 @@ class ForkedError(DafkaError):
     """An object made before ``fork`` was used in the child, where its hub thread does not exist."""
 
 
+def is_plain_thread() -> bool:
+    """Whether the calling thread has no green threads that are to go on while it waits."""
+    return get_hub_if_exists() is None and not monkey.is_module_patched("threading")
+
+
 class Waiter:
     """A flag that any thread may set once and the thread that made it may wait for."""
 
@@ -79,6 +84,11 @@ class Waiter:
             self._event = gevent.event.Event()
             self._watcher = own_hub.loop.async_()
             self._watcher.start(self._event.set)
+
+    @property
+    def is_native(self) -> bool:
+        """Whether it keeps the whole thread waiting."""
+        return self._watcher is None
 
     def set(self) -> None:
         """Wake the waiting thread. Safe from any thread; once is enough, twice does no harm."""

@@ -8,34 +8,28 @@ credit with which the role fetches, and what is published beyond it stays in the
 
 from __future__ import annotations
 
-import logging
 import os
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from operator import length_hint
 from typing import Any
 
 from dafka.hub.completion import run_to_completion
-from dafka.hub.hub import Hub, Waiter, get_hub
+from dafka.hub.hub import get_hub
 from dafka.hub.waits import bounded_wait
-from dafka.mesh import limits, metrics_port
-from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, topic_name
-from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
-from dafka.mesh.inbox import AllRuns, Inbox, NewestRuns
+from dafka.mesh import metrics_port
+from dafka.mesh.address import TowerLike, check_address, check_topic
+from dafka.mesh.consumer_node import ConsumerNode
+from dafka.mesh.endpoint import node_options
+from dafka.mesh.inbox import AllRuns, NewestRuns
 from dafka.mesh.pieces import NOTHING, next_piece
 from dafka.mesh.position_file import PositionFile
 from dafka.mesh.record import Record
-from dafka.mesh.watch import Watch
-from dafka.protocol.commands import Claim, Command
 from dafka.protocol.errors import DafkaError
-from dafka.protocol.runs import Run
 from dafka.roles.consumer import ConsumerRole
 from dafka.roles.limits import LAST_SEQUENCE
-from dafka.roles.outputs import Deliver, Gap, Hold
-
-log = logging.getLogger(__name__)
+from dafka.roles.outputs import Gap
 
 
 class ConsumerClosedError(DafkaError):
@@ -220,7 +214,7 @@ class Consumer:
                 return True
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
-                return False
+                return node.look() and self._begin_piece()
             self._hub.check()
             node.wait(left)
         return False
@@ -254,181 +248,3 @@ def _check_sequence(number: int) -> int:
     if not isinstance(number, int) or not 0 <= number < LAST_SEQUENCE:
         raise ValueError(f"a start sequence is an int from 0 to {LAST_SEQUENCE - 1}, not {number!r}")
     return number
-
-
-class ConsumerNode(Node):
-    """A consumer role on an endpoint; hub side, but for ``take`` and ``wait``."""
-
-    hello_ids = b"W"
-
-    def __init__(self, hub: Hub, options: EndpointOptions, role: ConsumerRole, inbox: Inbox) -> None:
-        self.closed = False
-        self.gaps: deque[Gap] = deque(maxlen=limits.GAPS_KEPT)
-        self._hub = hub
-        self._role = role
-        self._watch = Watch(f"the consumer {address_name(role.address)}", role)
-        self._inbox = inbox
-        self._waiter: Waiter | None = None
-        self._records = self._bytes = 0  # in the inbox, or taken and not yet given back as room
-        self._delivered = self._delivered_bytes = 0  # ever
-        self._replaced = self._replaced_bytes = 0  # in the inbox, since the role was told of its room
-        self._lost = 0
-        self._replaced_ever = 0
-        self._behind = 0.0  # when published records may last have waited, while that is of interest
-        # What the hub was told of, of all that the user has taken: written by the user's thread only.
-        self._told_records = self._told_bytes = 0
-        self._given_records = self._given_bytes = 0  # of that again, what the role knows of
-        self.endpoint = Endpoint.shared(hub, options)
-        role.know_stores(self.endpoint.stores)
-        self._carry(role.start())
-        self.endpoint.attach(self)
-        self._carry(role.set_room(time.monotonic(), limits.ROOM_RECORDS, limits.ROOM_BYTES))
-
-    # -- the user's thread ----------------------------------------------------------------------
-
-    def take(self) -> Deliver | None:
-        """Make the next run the current one; it, or None."""
-        inbox = self._inbox
-        run = inbox.take()
-        # Room is given back in large pieces; small ones wait for the next tick, and the hub need not wake.
-        if (
-            inbox.taken_records - self._told_records > limits.ROOM_RECORDS // 4
-            or inbox.taken_octets - self._told_bytes > limits.ROOM_BYTES // 4
-        ):
-            self._told_records, self._told_bytes = inbox.taken_records, inbox.taken_octets
-            self._hub.post(self._give_room)
-        return run
-
-    def wait(self, timeout: float | None) -> None:
-        """Wait for a run, for the end, or for the timeout."""
-        waiter = self._waiter = Waiter()
-        if not self._inbox and not self.closed:
-            waiter.wait(timeout)
-        self._waiter = None
-        waiter.close()
-
-    # -- the hub --------------------------------------------------------------------------------
-
-    @property
-    def known_as(self) -> bytes:
-        return self._role.address
-
-    def metrics(self) -> dict[str, Any]:
-        role = self._role
-        self._give_room()
-        return {
-            "records_in": self._delivered,
-            "bytes_in": self._delivered_bytes,
-            "fetches_sent": role.fetches,
-            "fetches_timed_out": role.timeouts,
-            "records_lost": self._lost,
-            "records_replaced": self._replaced_ever,
-            "partitions": len(role.positions),
-            "partitions_refused": role.refused,
-            "partitions_unanswered": role.unanswered,
-            "lag": role.lag,
-            "inbox_records": self._records,
-            "inbox_bytes": self._bytes,
-            **self.endpoint.metrics(),
-        }
-
-    def subscribe(self, topic: bytes) -> None:
-        self._carry(self._role.subscribe(time.monotonic(), topic))
-
-    def unsubscribe(self, topic: bytes) -> None:
-        self._carry(self._role.unsubscribe(time.monotonic(), topic))
-
-    def on_run(self, run: Run) -> Run | None:
-        return self._carry(self._role.receive_run(time.monotonic(), run))
-
-    def on_command(self, command: Command) -> None:
-        now = time.monotonic()
-        unread = type(command) is Claim and self.endpoint.is_behind(self)
-        if unread:
-            self._behind = now
-        self._carry(self._role.receive(now, command, unread=unread))
-
-    def on_subscription(self, prefix: bytes) -> None:
-        self._carry(self._role.peer_subscribed(time.monotonic(), prefix))
-
-    def tick(self, now: float) -> None:
-        self._give_room()
-        self._carry(self._role.tick(now))
-        self.endpoint.resume(self)
-        if self._role.has_reclaimed:
-            if self.endpoint.is_behind(self):
-                self._behind = now
-            elif now - self._behind > limits.LANE_READ_UP_SECONDS:
-                self._role.read_up()
-        self._watch.tick(now)
-
-    def close(self) -> None:
-        if self.closed:
-            return
-        self.closed = True
-        self.endpoint.detach(self)
-        self._wake()
-
-    def _give_room(self) -> None:
-        """Tell the role of the room that what the user has taken leaves."""
-        inbox = self._inbox
-        records, size = inbox.taken_records - self._given_records, inbox.taken_octets - self._given_bytes
-        if records or size:  # the user's thread may be between the two: the rest comes with the next tick
-            self._given_records += records
-            self._given_bytes += size
-            self._records -= records
-            self._bytes -= size
-            self._set_room()
-
-    def _set_room(self) -> None:
-        if not self.closed:
-            room = max(0, limits.ROOM_RECORDS - self._records), max(0, limits.ROOM_BYTES - self._bytes)
-            self._carry(self._role.set_room(time.monotonic(), *room))
-            self.endpoint.resume(self)
-
-    def _carry(self, outputs: Iterable[Any]) -> Run | None:
-        """Carry out the outputs of the role. Returns the records for which it has no room."""
-        to_publish = []
-        delivered = False
-        rest = None
-        for output in outputs:
-            if isinstance(output, Deliver):
-                count, size = len(output.contents), sum(map(len, output.contents))
-                self._delivered += count
-                self._delivered_bytes += size
-                records, octets = self._inbox.put(output)
-                self._records += records
-                self._bytes += octets
-                self._replaced += count - records
-                self._replaced_ever += count - records
-                self._replaced_bytes += size - octets
-                delivered = True
-            elif isinstance(output, Hold):
-                rest = output.run
-            elif isinstance(output, Gap):
-                self.gaps.append(output)
-                self._lost += output.next - output.first
-                log.warning(
-                    "topic %s partition %s: records %d to %d no longer exist",
-                    topic_name(output.topic),
-                    address_name(output.address),
-                    output.first,
-                    output.next - 1,
-                )
-            else:
-                to_publish.append(output)
-        if to_publish:
-            self.endpoint.publish(self, to_publish)
-        if delivered:
-            self._wake()
-        # The role takes what was replaced for what still waits, until it is told of the room anew.
-        if self._replaced > limits.ROOM_RECORDS // 4 or self._replaced_bytes > limits.ROOM_BYTES // 4:
-            self._replaced = self._replaced_bytes = 0
-            self._hub.post(self._set_room)
-        return rest
-
-    def _wake(self) -> None:
-        waiter = self._waiter
-        if waiter is not None:
-            self._waiter = None
-            waiter.set()

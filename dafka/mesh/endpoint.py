@@ -369,7 +369,7 @@ class Endpoint:
 
     def _new_lane(self, node: Node, peers: list[str]) -> AnyLane:
         deliver = partial(self._deliver, node, self._routes.of(node))
-        return self._transport.lane(peers, self._count, deliver)
+        return self._transport.lane(peers, self._count, deliver, None if self._verbose else node.lend)
 
     def _deliver(self, node: Node, own: set[bytes], item: Run | Command) -> Run | None:
         """Give a node what its lane has brought, if it is its ``own``; the rest that it has no room for."""

@@ -42,16 +42,17 @@ class AllRuns:
     def __init__(self) -> None:
         self.current: Deliver | None = None
         self.taken_records = self.taken_octets = 0
-        self._runs: deque[Deliver] = deque()
+        self.runs: deque[Deliver] = deque()
+        """Those that wait, the first one first."""
 
     def put(self, run: Deliver) -> tuple[int, int]:
         """Add a run at the end."""
-        self._runs.append(run)
+        self.runs.append(run)
         return len(run.contents), sum(map(len, run.contents))
 
     def take(self) -> Deliver | None:
         """Make the first run the current one."""
-        runs = self._runs
+        runs = self.runs
         run = runs[0] if runs else None
         if run is not None:
             records, octets = len(run.contents), sum(map(len, run.contents))
@@ -64,7 +65,7 @@ class AllRuns:
         return run
 
     def __len__(self) -> int:
-        return len(self._runs)
+        return len(self.runs)
 
 
 class NewestRuns:

@@ -18,7 +18,7 @@ from dafka.mesh import limits
 from dafka.mesh.lane import Lane
 from dafka.mesh.options import EndpointOptions
 from dafka.mesh.sockets import Socket
-from dafka.mesh.transport import Deliver, EndpointBindError, Note, Sink
+from dafka.mesh.transport import Deliver, EndpointBindError, Lend, Note, Sink
 from dafka.protocol.commands import Command
 from dafka.protocol.framing import encode
 from dafka.protocol.runs import Run, RunReader, encode_run
@@ -58,7 +58,7 @@ class LibzmqTransport:
         except zmq.ZMQError as error:
             raise EndpointBindError(f"a node cannot bind a port of {interface!r}: {error}") from error
 
-    def lane(self, peers: list[str], note: Note, deliver: Deliver) -> Lane:
+    def lane(self, peers: list[str], note: Note, deliver: Deliver, lend: Lend | None) -> Lane:
         return Lane(self._hub, peers, note, deliver)
 
     def send(self, item: Run | Command) -> None:

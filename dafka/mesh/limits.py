@@ -76,6 +76,13 @@ LANE_READ_UP_SECONDS = 1.0
 """A lane that has not been behind for so long has read all that had come before."""
 LANE_LEAVE_SECONDS = 0.5
 """How long nothing may come before a peer that has left is disconnected from."""
+LENT_CONNECTIONS = 16
+"""Connections at most from which the thread of one consumer's user receives itself."""
+LENT_WORTH_RECORDS = 8
+"""A connection is lent again at once if so many records were received from it; otherwise behind the next
+record that comes alone, then behind two, four, ..."""
+LENT_AFTER_RECORDS = 64
+"""... and so many at most."""
 ANSWERS_HEARD_SECONDS = 10.0
 """How long a C producer's answers are heard when nobody else has answered."""
 HEARD_PREFIXES = 250_000

@@ -6,6 +6,7 @@ from typing import Any
 
 from dafka.protocol.commands import Command
 from dafka.protocol.runs import Run
+from dafka.sockets.peer import Peer
 
 
 class Node:
@@ -29,6 +30,10 @@ class Node:
 
     def on_subscription(self, prefix: bytes) -> None:
         """A peer has subscribed to ``prefix``, which begins with one of :attr:`hello_ids`."""
+
+    def lend(self, peer: Peer) -> None:
+        """The record given to :meth:`on_run` was all that had come over this connection of its lane, which
+        may be lent now."""
 
     def roused(self, now: float) -> None:
         """Somebody has subscribed to HEADs or records of :attr:`listened_topic`, a short while ago."""

@@ -9,6 +9,7 @@ from dafka.protocol.commands import Command
 from dafka.protocol.errors import DafkaError
 from dafka.protocol.runs import Inbound, Run
 from dafka.sockets.leases import Lease
+from dafka.sockets.peer import Peer
 
 Speaker = tuple[str, int]
 """The host and the port of a peer that is connected to."""
@@ -81,6 +82,7 @@ class AnyLane(Hearing, Protocol):
 
 Note = Callable[[Inbound], None]
 Deliver = Callable[[Run | Command], Run | None]
+Lend = Callable[[Peer], None]
 
 
 class Transport(Protocol):
@@ -102,9 +104,9 @@ class Transport(Protocol):
     def answers(self) -> Hearing:
         """Hears the answers to their FETCHes."""
 
-    def lane(self, peers: list[str], note: Note, deliver: Deliver) -> AnyLane:
+    def lane(self, peers: list[str], note: Note, deliver: Deliver, lend: Lend | None) -> AnyLane:
         """A lane connected to ``peers``: ``note`` is told of what was read, ``deliver(item)`` gives back what
-        there was no room for."""
+        there was no room for, ``lend`` is :meth:`dafka.mesh.node.Node.lend`, or None."""
 
     def send(self, item: Run | Command) -> None:
         """Publish. A peer that has no room for it does not get it."""

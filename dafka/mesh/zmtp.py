@@ -19,7 +19,7 @@ from dafka.mesh.curve import Mechanisms
 from dafka.mesh.options import EndpointOptions
 from dafka.mesh.run_octets import octets_of
 from dafka.mesh.speakers import CAUSE, Speakers
-from dafka.mesh.transport import Deliver, EndpointBindError, Note, Sink
+from dafka.mesh.transport import Deliver, EndpointBindError, Lend, Note, Sink
 from dafka.mesh.zmtp_lane import ZmtpLane
 from dafka.protocol.commands import Command
 from dafka.protocol.runs import Run, RunReader
@@ -84,13 +84,14 @@ class ZmtpTransport:
         self.subscriber = self._subscriber(_Handler(sink, self._speakers, sink.reached))
         self.answers = self._subscriber(_Handler(sink, self._speakers))
 
-    def lane(self, peers: list[str], note: Note, deliver: Deliver) -> ZmtpLane:
+    def lane(self, peers: list[str], note: Note, deliver: Deliver, lend: Lend | None) -> ZmtpLane:
         return ZmtpLane(
             self._hub,
             peers,
             note,
             deliver,
             self._hearing,
+            lend=lend,
             mechanism=self._client,
             speakers=self._speakers,
             expect=self._expect,

@@ -15,7 +15,7 @@ from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace
 from dafka.mesh import limits
 from dafka.mesh.speakers import Speakers
-from dafka.mesh.transport import Deliver, Note
+from dafka.mesh.transport import Deliver, Lend, Note
 from dafka.protocol.runs import Inbound, RunReader
 from dafka.protocol.stretches import Stretches
 from dafka.sockets.peer import Peer
@@ -38,9 +38,11 @@ class ZmtpLane:
         mechanism: MakeMechanism | None = None,
         speakers: Speakers | None = None,
         expect: Callable[[str, float, float], object] | None = None,
+        lend: Lend | None = None,
     ) -> None:
         self._note = note
         self._deliver = deliver
+        self._lend = lend
         self._speakers = speakers
         self._room = Changes()
         self._holding: set[Peer] = set()  # peers whose records wait for room
@@ -118,6 +120,8 @@ class ZmtpLane:
         if inbound is None:
             return False
         self._hear(peer, inbound)
+        if self._lend is not None and not self._closed:
+            self._lend(peer)
         return True
 
     def _hear(self, peer: Peer, inbound: Inbound) -> None:

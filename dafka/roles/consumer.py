@@ -75,8 +75,8 @@ class ConsumerRole:
         self._limits = limits
         self._topics: dict[bytes, dict[bytes, Follower]] = {}
         self._followed = 0  # partitions in all topics
-        # Topic and partition, while records of an earlier producer may wait unread.
-        self._reclaimed: set[tuple[bytes, bytes]] = set()
+        self.reclaimed: set[tuple[bytes, bytes]] = set()
+        """Topic and partition, while records of an earlier producer may wait unread."""
         self._catchup: CatchUp[Follower] = CatchUp(address, _deliver, _gap, limits)
         # When GET-HEADS is due again: (time, serial, topic, interval).
         self._heads: list[tuple[float, int, bytes, float]] = []
@@ -167,6 +167,15 @@ class ConsumerRole:
 
     # -- the mesh -----------------------------------------------------------------------------------
 
+    def follower(self, topic: bytes, address: bytes) -> Follower | None:
+        """A partition that is followed.
+
+        Who takes the next record of one that is idle, and knows of none behind it, may do so without this
+        role: by moving ``next`` and ``end``, while no method is being called and nothing is reclaimed.
+        """
+        followers = self._topics.get(topic)
+        return None if followers is None else followers.get(address)
+
     def receive_run(self, now: float, run: Run) -> list[Output]:
         """Published or fetched records of one partition."""
         outputs: list[Output] = []
@@ -183,21 +192,16 @@ class ConsumerRole:
             follower = self._follow(run.topic, run.address, run.first)
             if follower is None:
                 return outputs
-        if run.recipient is None and (run.topic, run.address) in self._reclaimed:
+        if run.recipient is None and (run.topic, run.address) in self.reclaimed:
             self._catchup.heard_of(follower, end)
         else:
             self._catchup.receive(now, follower, run, outputs)
         self._catchup.pump(now, outputs)
         return outputs
 
-    @property
-    def has_reclaimed(self) -> bool:
-        """Whether :meth:`read_up` would change anything."""
-        return bool(self._reclaimed)
-
     def read_up(self) -> None:
         """All published records have been read that had come when a partition was claimed."""
-        self._reclaimed.clear()
+        self.reclaimed.clear()
 
     def receive(self, now: float, command: Command, *, unread: bool = False) -> list[Output]:
         """Any other command; those for other nodes are ignored.
@@ -268,8 +272,8 @@ class ConsumerRole:
         """
         follower = self._topics.get(topic, {}).get(address)
         is_new = follower is None or follower.claimant != claimant
-        if unread and is_new and len(self._reclaimed) < self._limits.partitions:
-            self._reclaimed.add((topic, address))
+        if unread and is_new and len(self.reclaimed) < self._limits.partitions:
+            self.reclaimed.add((topic, address))
         if follower is not None:
             self._catchup.claimed(follower, claimant)
             if follower.next > self._offsets.get(address, 0):

@@ -15,6 +15,7 @@ from dafka.hub.turns import Pace, in_later_turn
 from dafka.sockets import limits, listening
 from dafka.sockets.batches import batches
 from dafka.sockets.errors import DisconnectedError
+from dafka.sockets.loans import Loan
 from dafka.sockets.outbox import Outbox
 from dafka.sockets.shared import Shared
 from dafka.sockets.tcp import prepare
@@ -71,7 +72,10 @@ class Peer:
         self.dialled = dialled
         self.data: Any = None
         self.express: Callable[[Peer, bytes], bool] | None = None
-        """Of the handler: takes the few octets of one message that came alone; whether it knows it."""
+        """Of the handler: takes the few octets of one message that came alone; whether it knows it. It may
+        lend the connection then (:mod:`dafka.sockets.loans`)."""
+        self.loan: Loan | None = None
+        """Of the thread that receives here in the hub's place."""
         self.socket = socket
         self.waits_since: float | None = None
         """Since when the peer's next octets are waited for; None while received ones are handled."""
@@ -188,6 +192,8 @@ class Peer:
         if self._closed:
             return
         self._closed = True
+        if self.loan is not None:
+            self.loan.revoke()
         if cause:
             self._shared.reasons.report(cause, f"{self} disconnected: {detail}")
         self._shared.queued.version += 1
@@ -201,8 +207,9 @@ class Peer:
         self._close_socket()
 
     def _close_socket(self, _: None = None) -> None:
-        # While another thread sends to it, its descriptor may not become that of another connection.
-        if self._shared.queued.is_free():
+        # While another thread uses it, its descriptor may not become that of another connection.
+        is_received_from = self.loan is not None and self.loan.receiving
+        if self._shared.queued.is_free() and not is_received_from:
             self.socket.close()
         else:
             in_later_turn(self._close_socket)
@@ -257,9 +264,15 @@ class Peer:
             if is_little and is_plain and self.express is not None and self.express(self, octets):
                 # Whom it was handed to is woken: what is done from here on keeps that thread from running.
                 shared.messages_in += 1
-                if not self._wait():
+                if self.loan is not None:
+                    octets = self._wait_for_loan(self.loan)
+                    shared.octets_in += len(octets)
+                elif not self._wait():
                     return
-                continue
+                else:
+                    continue
+                if not octets:
+                    continue
             self._in_hand = held + len(octets)
             done = self._take(octets)
             while connection.pending:
@@ -283,6 +296,21 @@ class Peer:
         finally:
             self.waits_since = None
         return True
+
+    def _wait_for_loan(self, loan: Loan) -> bytes:
+        """Wait until the connection is back. What was received meanwhile and nobody has dealt with."""
+        loan.ended.wait()
+        self._shared.messages_in += loan.messages
+        self._shared.octets_in += loan.size
+        if self._closed:
+            return b""
+        self.loan = self.waits_since = None
+        return b"".join(loan.octets)
+
+    def take_back(self, _: None = None) -> None:
+        """Have the connection again that was lent, as soon as no thread is receiving."""
+        if self.loan is not None and not self.loan.end():
+            in_later_turn(self.take_back)
 
     def _share_turn(self) -> None:
         if self._shared.turns.elapsed > limits.TURN_SECONDS:

@@ -14,7 +14,7 @@ from dafka import Consumer, Producer, Store, Tower
 from dafka.hub.hub import ForkedError, get_hub
 from dafka.mesh import limits
 from dafka.mesh.batch_producer import Batch
-from dafka.mesh.consumer import ConsumerNode
+from dafka.mesh.consumer_node import ConsumerNode
 from dafka.mesh.producer import (
     AddressInUseError,
     MessageKindError,

@@ -184,7 +184,7 @@ def test_waiting_records_are_dropped_when_the_next_producer_numbers_them_again(
         record = consumer.poll(20.0, 1)[0]
         assert (record.sequence, record.value) == (50, b"of the next one")
         # When all that waited has been read, records are taken as they come.
-        until(lambda: not consumer._node._role.has_reclaimed)
+        until(lambda: not consumer._node._role.reclaimed)
 
 
 def answer(peer: Peer, content: bytes) -> Fetch:

@@ -331,9 +331,9 @@ def test_when_all_that_waited_is_read_records_are_taken_again():
     role = consumer()
     role.receive_run(1.0, live(0, b"0"))
     role.receive(1.1, claim(b"N2"), unread=True)
-    assert role.has_reclaimed
+    assert role.reclaimed
     role.read_up()
-    assert not role.has_reclaimed
+    assert not role.reclaimed
     assert role.receive_run(1.2, live(1, b"1")) == [deliver(1, b"1")]
 
 
