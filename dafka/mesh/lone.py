@@ -19,7 +19,7 @@ from dafka.hub.hub import Hub
 from dafka.mesh.endpoint import Endpoint
 from dafka.mesh.node import Node
 from dafka.mesh.run_octets import opening
-from dafka.sockets.leases import Flight, Lease
+from dafka.sockets.leases import Flight, Lease, is_traced
 from dafka.zmtp.encoding import header
 
 
@@ -58,7 +58,7 @@ class LoneRecords:
         None if it cannot be done: the record has to take its way through the hub.
         """
         lease, node = self.lease, self._node
-        if lease is None or self._hub.stopped:
+        if lease is None or self._hub.stopped or is_traced():
             return None
         queued, sequence, size = lease.queued, node.next, len(content)
         octets = self._opening + sequence.to_bytes(8, "big") + header(size, False) + content

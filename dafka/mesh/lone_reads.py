@@ -25,9 +25,9 @@ from dafka.roles.follower import State
 from dafka.roles.limits import LAST_SEQUENCE
 from dafka.roles.outputs import Deliver
 from dafka.sockets import limits as sockets_limits
+from dafka.sockets.leases import is_traced
 from dafka.sockets.loans import CAN_LEND, Loan, Loans
 
-_IDLE = State.IDLE
 _new = tuple.__new__
 
 
@@ -54,7 +54,7 @@ class LoneReads:
         loans = self._loans
         if loans is None or not loans.lent:
             return None
-        if not is_plain_thread():
+        if not is_plain_thread() or is_traced():
             self._hub.post(self.end)
             return None
         return loans
@@ -87,7 +87,7 @@ class LoneReads:
         """Hand over this record, which the octets of the loan are; False if it is not the next one, or not
         for the thread to take now."""
         recipient, address, topic, first, contents = run
-        role, inbox = self._role, self._inbox
+        role, inbox, idle = self._role, self._inbox, State.IDLE
         follower = role.follower(topic, address)
         if follower is None or recipient is not None or first >= LAST_SEQUENCE or inbox is None:
             return False
@@ -104,7 +104,7 @@ class LoneReads:
             and loan.octets[0] is octets
             and not self.busy
             and not role.reclaimed
-            and follower.state is _IDLE
+            and follower.state is idle
             and follower.next == first
             and follower.end == first
         ):

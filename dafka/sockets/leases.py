@@ -31,6 +31,14 @@ IS_SAFE = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled
 """Whether the interpreter is one of those of which the above is true."""
 
 
+def is_traced() -> bool:
+    """Whether something may be called at each line of the calling thread's code, so that no stretch of it is
+    one: by debuggers, and programs that find out which lines are run."""
+    if sys.gettrace() is not None:
+        return True
+    return sys.version_info >= (3, 12) and any(map(sys.monitoring.get_tool, range(6)))
+
+
 class Queue(Protocol):
     """The queue of one connection, as a flight knows it."""
 

@@ -34,7 +34,7 @@ from dafka.hub.hub import Hub
 from dafka.sockets import limits
 from dafka.sockets.leases import IS_SAFE
 
-CAN_LEND = IS_SAFE and sys.platform == "linux"
+CAN_LEND = IS_SAFE and sys.platform == "linux" and hasattr(os, "eventfd")
 """Whether there is all that it takes."""
 
 if CAN_LEND:

@@ -105,6 +105,20 @@ def test_a_second_record_waits_for_the_hub_to_hear_of_the_first(peer):
         assert [peer.receive(Record).content for _ in range(2)] == [b"1", b"2"]
 
 
+def test_a_thread_that_is_traced_leaves_its_records_to_the_hub(peer):
+    """Something may be called between any two lines of it."""
+    with meeting(peer) as producer:
+        before = sys.gettrace()
+        sys.settrace(lambda *_: None)
+        try:
+            with hub_held_up():
+                producer.send(b"hello")
+                assert not producer._node.lone.waiting
+        finally:
+            sys.settrace(before)
+        assert peer.receive(Record).content == b"hello"
+
+
 def test_a_lone_record_is_answered_for_like_any_other(peer):
     with meeting(peer) as producer:
         address = producer.address.encode()

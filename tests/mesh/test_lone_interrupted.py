@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import dis
-import inspect
 import signal
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from bytecode import stretch_of
 from mesh.peer import Peer
 from mesh.test_lone import ELSEWHERE, meeting, prepare
 from timing import until
@@ -170,20 +168,6 @@ def test_the_rest_of_a_lone_record_goes_out_whichever_call_ctrl_c_ends(peer):
         assert in_part > 2
 
 
-@pytest.mark.skipif(
-    sys.version_info < (3, 11), reason="Python 3.10 does not say where an instruction is from"
-)
 def test_no_call_and_no_loop_lies_between_the_look_at_a_lease_and_its_use():
     """Where the interpreter could change to another thread, or raise KeyboardInterrupt."""
-    lines, first = inspect.getsourcelines(LoneRecords.send)
-    begin = next(number for number, line in enumerate(lines, first) if line.strip() == "if (")
-    end = next(number for number, line in enumerate(lines, first) if line.strip().startswith("except"))
-    stretch: list[str] = []
-    line = 0
-    for instruction in dis.get_instructions(LoneRecords.send):
-        line = (instruction.positions.lineno if instruction.positions else None) or line
-        if begin <= line < end:
-            stretch.append(instruction.opname)
-    assert {"STORE_ATTR", "BINARY_OP"} < set(stretch)
-    breaks = ("CALL", "JUMP_BACKWARD", "FOR_ITER", "SEND", "YIELD", "RESUME", "IMPORT", "LOAD_GLOBAL")
-    assert not [name for name in stretch if name.startswith(breaks)]
+    stretch_of(LoneRecords.send, "if (", "except")

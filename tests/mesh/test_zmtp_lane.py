@@ -24,6 +24,7 @@ from dafka.mesh.zmtp_lane import ZmtpLane
 from dafka.protocol.commands import Command, Record
 from dafka.protocol.framing import encode
 from dafka.protocol.runs import Inbound, Run
+from dafka.sockets.peer import Peer
 from dafka.zmtp.encoding import encode_all
 
 TOPIC = b"hello"
@@ -135,6 +136,32 @@ class Contents:
 
     def note(self, inbound: Inbound) -> None:
         pass
+
+
+def test_a_connection_is_offered_behind_each_record_that_comes_alone(peers, user):
+    hub = get_hub()
+    offered: list[Peer] = []
+    addresses = [peer.address for peer in peers]
+    lane = hub.run(partial(ZmtpLane, hub, addresses, user.note, user.deliver, HEARING, lend=offered.append))
+    try:
+        hub.run(lane.subscribe, b"Mhello")
+        user.room = 100
+        for peer in peers:
+            peer.wait_for_subscriber()
+        peers[0].publish(0, 1)  # makes the partition known
+        until(lambda: user.heard == [0])
+        for number in (1, 2):
+            peers[0].publish(number, number + 1)
+            until(lambda number=number: len(offered) == number)
+        hub.run(lane.subscribe, b"Hhello")
+        peers[0].wait_for_subscriber()
+        peers[0].say_head(2)
+        until(lambda: user.heard[-1] == "head")
+        assert len(offered) == 2
+        assert offered[0] is offered[1]
+        assert offered[0].dialled == addresses[0]
+    finally:
+        hub.run(lane.close)
 
 
 def test_octets_that_look_like_a_record_in_the_midst_of_a_message_are_a_part_of_it():

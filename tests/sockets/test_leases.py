@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import socket
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -19,7 +20,7 @@ from zmq.utils import z85
 
 from dafka.hub.hub import get_hub
 from dafka.sockets import limits
-from dafka.sockets.leases import Flight, Lease
+from dafka.sockets.leases import Flight, Lease, is_traced
 from dafka.sockets.publisher import Publisher
 from dafka.zmtp.encoding import encode
 
@@ -195,6 +196,32 @@ def test_no_garbage_is_collected_in_a_flight():
                 gc.set_threshold(*threshold)
             assert flight.sent == [b"x", 1, 1]
     assert not collected
+
+
+def test_a_thread_is_traced_while_something_is_called_at_each_of_its_lines():
+    before = sys.gettrace()
+    seen: list[bool] = []
+    try:
+        sys.settrace(None)
+        assert not is_traced()
+        sys.settrace(lambda *_: None)
+        other = threading.Thread(target=lambda: seen.append(is_traced()))
+        other.start()
+        other.join()
+        assert is_traced()
+    finally:
+        sys.settrace(before)
+    assert seen == [False]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring is of Python 3.12")
+def test_every_thread_is_traced_while_a_tool_monitors_the_interpreter():
+    sys.monitoring.use_tool_id(sys.monitoring.COVERAGE_ID, "test")
+    try:
+        assert is_traced()
+    finally:
+        sys.monitoring.free_tool_id(sys.monitoring.COVERAGE_ID)
+    assert not is_traced()
 
 
 def test_the_hub_sends_nothing_while_a_flight_is_under_way():

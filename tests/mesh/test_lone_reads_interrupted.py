@@ -1,0 +1,200 @@
+"""Records that come alone, in programs that signals interrupt, that are traced, or have green threads."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import pytest
+from bytecode import stretch_of
+from mesh.lending import Meeting, meeting, plain_thread
+from mesh.test_lone import ELSEWHERE
+from timing import SECONDS, until
+
+from dafka import Consumer, Producer, Tower
+from dafka.mesh import consumer as consumer_module
+from dafka.mesh import consumer_node, lone_reads
+from dafka.mesh.lone_reads import LoneReads
+from dafka.sockets import loans
+from dafka.sockets.loans import CAN_LEND
+from tests.compat.interrupting import InterruptedCall
+
+MODULES = (consumer_module, consumer_node, lone_reads, loans)
+POLL = Consumer.poll.__code__
+
+pytestmark = pytest.mark.skipif(not CAN_LEND, reason="no connection is lent on this system")
+
+
+@pytest.fixture
+def met() -> Iterator[Meeting]:
+    with plain_thread(), meeting() as one:
+        one.lend()
+        yield one
+
+
+def test_connections_are_lent_to_no_thread_that_is_traced(met: Meeting):
+    records: list[Any] = []
+
+    def traced() -> None:
+        sys.settrace(lambda *_: None)
+        try:
+            records.extend(met.consumer.poll(SECONDS))
+        finally:
+            sys.settrace(None)
+
+    thread = threading.Thread(target=traced)
+    thread.start()
+    until(lambda: not met.is_lent)
+    met.say(b"hello")
+    thread.join(SECONDS)
+    assert [record.value for record in records] == [b"hello"]
+
+
+def test_connections_are_lent_to_no_thread_that_has_a_gevent_hub(met: Meeting):
+    records: list[Any] = []
+
+    def green() -> None:
+        import gevent
+
+        gevent.sleep(0)
+        records.extend(met.consumer.poll(SECONDS))
+
+    thread = threading.Thread(target=green)
+    thread.start()
+    until(lambda: not met.is_lent)
+    met.say(b"hello")
+    thread.join(SECONDS)
+    assert [record.value for record in records] == [b"hello"]
+
+
+def test_a_program_whose_threads_are_patched_consumes_as_before():
+    script = """
+from gevent import monkey; monkey.patch_all()
+import gevent
+from dafka import Consumer, Producer, Tower
+with Tower() as tower, Consumer(["t"], tower=tower, offset_reset="earliest") as consumer:
+    with Producer("t", tower=tower, min_stores=0, beacon_interval=0.5) as producer:
+        got = []
+        def consume():
+            for record in consumer:
+                got.append(record.value)
+        green = gevent.spawn(consume)
+        for number in range(20):
+            producer.send(b"%d" % number)
+            gevent.sleep(0.01)
+        while len(got) < 20:
+            gevent.sleep(0.01)
+        assert got == [b"%d" % number for number in range(20)], got
+        assert not consumer._node._lone.may_come
+        green.kill()
+"""
+    done = subprocess.run([sys.executable, "-c", script], timeout=SECONDS, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_lone_records_come_once_whichever_call_ctrl_c_ends(met: Meeting):
+    for number in count(1):
+        met.lend()
+        received = met.next
+        met.say(b"interrupted")
+        interruption = InterruptedCall(number, *MODULES, handing_out=(POLL,))
+        records = []
+        with suppress(KeyboardInterrupt), interruption:
+            records = met.consumer.poll(SECONDS)
+        met.say(b"behind")
+        while len(records) < 2:
+            records += met.consumer.poll(SECONDS)
+        assert [(record.sequence, record.value) for record in records] == [
+            (received, b"interrupted"),
+            (received + 1, b"behind"),
+        ]
+        if not interruption.interrupted:
+            break
+    print(number)
+    assert number > 20
+
+
+def test_a_handler_of_a_signal_may_ask_the_hub_whichever_call_it_comes_behind(met: Meeting):
+    for number in count(1):
+        met.lend()
+        met.say(b"first")
+        asked: list[int] = []
+        with InterruptedCall(
+            number, *MODULES, handler=lambda asked=asked: asked.append(met.consumer.metrics()["records_in"])
+        ) as interruption:
+            records = met.consumer.poll(SECONDS)
+        met.say(b"behind")
+        while len(records) < 2:
+            records += met.consumer.poll(SECONDS)
+        assert [record.value for record in records] == [b"first", b"behind"]
+        if not interruption.interrupted:
+            break
+        assert met.next - 2 <= asked[0] <= met.next
+    print(number)
+    assert number > 20
+
+
+def test_signals_without_end_lose_no_lone_record():
+    """Python looks for signals while it waits, too."""
+    with (
+        plain_thread(),
+        Tower() as tower,
+        Consumer(["t"], tower=tower, offset_reset="earliest") as consumer,
+        Producer("t", tower=tower, min_stores=0, **ELSEWHERE) as producer,
+    ):
+        until(lambda: producer._node.endpoint._heard.hears(b"Mt"))
+        stop = threading.Event()
+
+        def send() -> None:
+            for number in itertools.count():
+                if stop.is_set():
+                    return
+                producer.send(b"%d" % number)
+                time.sleep(0.001)
+
+        interrupted = 0
+        raises = False
+
+        def handle(*_: object) -> None:
+            nonlocal raises, interrupted
+            raises = not raises
+            if raises:
+                interrupted += 1
+                raise TimeoutError
+
+        thread = threading.Thread(target=send)
+        before = signal.signal(signal.SIGALRM, handle)
+        thread.start()
+        signal.setitimer(signal.ITIMER_REAL, 0.0007, 0.0007)
+        kept: list[int] = []
+        try:
+            ends = time.monotonic() + 3
+            while time.monotonic() < ends:
+                with suppress(TimeoutError):
+                    for record in consumer:
+                        kept.append(record.sequence)
+        finally:
+            with suppress(TimeoutError):
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+            stop.set()
+            thread.join(SECONDS)
+        last = producer.send(b"last")
+        while not kept or kept[-1] < last:
+            kept += [record.sequence for record in consumer.poll(SECONDS)]
+        assert interrupted > 100
+        # What an iterator had handed out in the moment of a signal is the program's, which did not keep it.
+        assert kept == sorted(set(kept))
+        assert len(kept) > (last + 1) / 2
+
+
+def test_no_call_and_no_loop_lies_between_the_look_at_a_record_and_its_handing_over():
+    stretch_of(LoneReads._take, "if (", "return")
