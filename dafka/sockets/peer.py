@@ -299,6 +299,7 @@ class Peer:
 
     def _wait_for_loan(self, loan: Loan) -> bytes:
         """Wait until the connection is back. What was received meanwhile and nobody has dealt with."""
+        self.waits_since = self.emptied = time.monotonic()  # the thread goes on with these
         loan.ended.wait()
         self._shared.messages_in += loan.messages
         self._shared.octets_in += loan.size

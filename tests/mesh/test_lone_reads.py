@@ -14,15 +14,9 @@ from timing import SECONDS, until
 
 from dafka import Consumer, Tower
 from dafka.hub.hub import get_hub
-from dafka.mesh import consumer as consumer_module
-from dafka.mesh import consumer_node, limits, lone_reads
+from dafka.mesh import limits, lone_reads
 from dafka.protocol.commands import Claim, DirectRecord, End, Fetch, Head, Record
-from dafka.sockets import loans
 from dafka.sockets.loans import CAN_LEND
-
-MODULES = (consumer_module, consumer_node, lone_reads, loans)
-
-POLL = Consumer.poll.__code__
 
 pytestmark = pytest.mark.skipif(not CAN_LEND, reason="no connection is lent on this system")
 
@@ -218,12 +212,16 @@ def test_a_connection_that_has_ended_is_given_back_and_made_anew(met: Meeting):
     assert [record.value for record in waiting.result(SECONDS)] == [b"over the next one"]
 
 
-def test_a_connection_that_is_lent_and_used_is_not_silent(met: Meeting):
+def test_a_connection_that_is_lent_is_silent_since_the_last_record_and_not_behind(met: Meeting):
     (loan,) = met.node._lone._loans.lent.values()
-    time.sleep(0.1)
+    peer, lane = loan.lender, met.node.endpoint._links.lanes[met.node]
+    until(lambda: peer.silent(time.monotonic()) > limits.LANE_BEHIND_SECONDS)
+    assert not lane.behind
     with hub_held_up():
+        before = time.monotonic()
         met.come(b"hello")
-    assert loan.lender.silent(time.monotonic()) < 0.1
+        assert before < peer.waits_since
+        assert before < peer.emptied
 
 
 def test_a_consumer_that_ends_ends_who_waits_and_leaves_no_descriptor():

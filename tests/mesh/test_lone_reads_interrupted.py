@@ -14,7 +14,6 @@ from itertools import count
 from typing import Any
 
 import pytest
-from bytecode import stretch_of
 from mesh.lending import Meeting, meeting, plain_thread
 from mesh.test_lone import ELSEWHERE
 from timing import SECONDS, until
@@ -22,7 +21,6 @@ from timing import SECONDS, until
 from dafka import Consumer, Producer, Tower
 from dafka.mesh import consumer as consumer_module
 from dafka.mesh import consumer_node, lone_reads
-from dafka.mesh.lone_reads import LoneReads
 from dafka.sockets import loans
 from dafka.sockets.loans import CAN_LEND
 from tests.compat.interrupting import InterruptedCall
@@ -194,7 +192,3 @@ def test_signals_without_end_lose_no_lone_record():
         # What an iterator had handed out in the moment of a signal is the program's, which did not keep it.
         assert kept == sorted(set(kept))
         assert len(kept) > (last + 1) / 2
-
-
-def test_no_call_and_no_loop_lies_between_the_look_at_a_record_and_its_handing_over():
-    stretch_of(LoneReads._take, "if (", "return")
