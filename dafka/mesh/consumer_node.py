@@ -6,7 +6,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Any
 
 from dafka.hub.hub import Hub, Waiter
@@ -17,7 +16,6 @@ from dafka.mesh.inbox import AllRuns, Inbox
 from dafka.mesh.lone_reads import LoneReads
 from dafka.mesh.watch import Watch
 from dafka.protocol.commands import Claim, Command
-from dafka.protocol.errors import DafkaError
 from dafka.protocol.runs import Run
 from dafka.roles.consumer import ConsumerRole
 from dafka.roles.outputs import Deliver, Gap, Hold, Output
@@ -41,7 +39,7 @@ class ConsumerNode(Node):
         self._inbox = inbox
         self._lone = LoneReads(hub, role, inbox if isinstance(inbox, AllRuns) else None)
         self._waiter: Waiter | Loans | None = None
-        self._has_woken = False  # somebody who waits as a whole thread, when something was last delivered
+        self._has_woken = False  # the last run woke somebody who waits as a whole thread
         self._records = self._bytes = 0  # in the inbox, or taken and not yet given back as room
         self._delivered = self._delivered_bytes = 0  # ever
         self._replaced = self._replaced_bytes = 0  # in the inbox, since the role was told of its room
@@ -51,7 +49,8 @@ class ConsumerNode(Node):
         # What the hub was told of, of all that the user has taken: written by the user's thread only.
         self._told_records = self._told_bytes = 0
         self._given_records = self._given_bytes = 0  # of that again, what the role knows of
-        self._counted_records = self._counted_bytes = 0  # of what the user's thread has received itself
+        # Of what the user's thread has received itself.
+        self._counted_records = self._counted_bytes = self._counted_heads = 0
         self.endpoint = Endpoint.shared(hub, options)
         role.know_stores(self.endpoint.stores)
         self._carry(role.start())
@@ -78,14 +77,9 @@ class ConsumerNode(Node):
         lone = self._lone
         bell = self._waiter = lone.bell()
         if bell is not None:
-            try:
-                if not self._inbox and not self.closed:
-                    lone.wait(timeout)
-            finally:
-                self._waiter = None
-                if self.closed:
-                    with suppress(DafkaError):  # of a hub that is no more
-                        self._hub.post(lone.close)
+            if not self._inbox and not self.closed:
+                lone.wait(bell, timeout)
+            self._waiter = None
             return
         waiter = self._waiter = Waiter()
         if not self._inbox and not self.closed and not (waiter.is_native and lone.may_come):
@@ -131,6 +125,7 @@ class ConsumerNode(Node):
         self._have(self._role.unsubscribe, topic)
 
     def on_run(self, run: Run) -> Run | None:
+        self._has_woken = False
         return self._have(self._role.receive_run, run)
 
     def on_command(self, command: Command) -> None:
@@ -143,8 +138,9 @@ class ConsumerNode(Node):
     def on_subscription(self, prefix: bytes) -> None:
         self._have(self._role.peer_subscribed, prefix)
 
-    def lend(self, peer: Peer) -> None:
-        if self._has_woken and self._lone.offer(peer):
+    def lend(self, peer: Peer, partition: bytes) -> None:
+        # A C producer, whose address is that of its beacon, is not trusted behind each of its records.
+        if self._has_woken and partition not in self.endpoint.known and self._lone.offer(peer):
             self._wake()  # who waits again already, and not for this connection
 
     def tick(self, now: float) -> None:
@@ -164,10 +160,8 @@ class ConsumerNode(Node):
             return
         self.closed = True
         self.endpoint.detach(self)
-        waits = self._waiter is not None
         self._wake()
-        if not waits:
-            self._lone.close()
+        self._lone.close()
 
     def _give_room(self) -> None:
         """Tell the role of the room that what the user has taken leaves."""
@@ -192,6 +186,9 @@ class ConsumerNode(Node):
         self._bytes += size
         self.endpoint.counts["records_in"] += records
         self.endpoint.counts["bytes_in"] += size
+        heads = self._lone.heads - self._counted_heads
+        self._counted_heads += heads
+        self.endpoint.counts["commands_in"] += heads
 
     def _set_room(self) -> None:
         if not self.closed:

@@ -79,8 +79,8 @@ LANE_LEAVE_SECONDS = 0.5
 LENT_CONNECTIONS = 16
 """Connections at most from which the thread of one consumer's user receives itself."""
 LENT_WORTH_RECORDS = 8
-"""A connection is lent again at once if so many records were received from it; otherwise behind the next
-record that comes alone, then behind two, four, ..."""
+"""If fewer messages were received over a connection that was lent, twice as many records as before have to
+come alone before the next one is lent ..."""
 LENT_AFTER_RECORDS = 64
 """... and so many at most."""
 ANSWERS_HEARD_SECONDS = 10.0

@@ -3,11 +3,12 @@
 To wake the hub's thread, and from there the user's, takes longer than all else that is done for a record. So
 the hub lends the user's thread a connection over which records come alone (:mod:`dafka.sockets.loans`), and
 that thread takes those that are next in their partition itself: in one stretch of code in which the
-interpreter changes to no other thread and looks for no signal, and never while the hub is about to do
-something with the consumer's role (:attr:`LoneReads.busy`). Anything else that comes it gives back, with the
-connection, to the hub: heads, several records at once, records of a partition that is behind.
+interpreter changes to no other thread and looks for no signal, and never while the hub does something with
+the consumer's role (:attr:`LoneReads.busy`). It leaves out heads that say nothing new. Anything else that
+comes it gives back, with the connection, to the hub: several records at once, records of a partition that is
+behind, heads that tell of records that did not come.
 
-A connection that was not worth lending is lent again only after some more records have come alone.
+If connections were not worth lending, more records have to come alone before the next one is lent.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from typing import Any
 from dafka.hub.hub import Hub, is_plain_thread
 from dafka.mesh import limits
 from dafka.mesh.inbox import AllRuns
+from dafka.protocol.commands import Head
+from dafka.protocol.errors import MalformedMessage
+from dafka.protocol.framing import decode
 from dafka.protocol.runs import Run
 from dafka.protocol.stretches import Stretches
 from dafka.roles.consumer import ConsumerRole
@@ -27,8 +31,24 @@ from dafka.roles.outputs import Deliver
 from dafka.sockets import limits as sockets_limits
 from dafka.sockets.leases import is_traced
 from dafka.sockets.loans import CAN_LEND, Loan, Loans
+from dafka.zmtp.cutting import Cutter
+from dafka.zmtp.errors import ProtocolError
 
-_new = tuple.__new__
+_new = tuple.__new__  # of a NamedTuple, without the call in Python that its class makes of it
+
+
+def _head(octets: bytes) -> Head | None:
+    """The HEAD that these octets are, if they are one."""
+    cutter = Cutter(len(octets), len(octets))
+    cutter.feed(octets)
+    try:
+        messages, command = cutter.cut(2)
+        if len(messages) != 1 or command is not None or cutter.in_progress:
+            return None
+        head = decode(messages[0])
+    except (ProtocolError, MalformedMessage):
+        return None  # the hub's to say
+    return head if isinstance(head, Head) else None
 
 
 class LoneReads:
@@ -39,6 +59,8 @@ class LoneReads:
         """Things that the hub is doing with the role."""
         self.records = self.octets = 0
         """Taken by threads ever, and their contents; written by them only."""
+        self.heads = 0
+        """HEADs that threads have left out."""
         self._hub = hub
         self._role = role
         self._inbox = inbox
@@ -64,10 +86,9 @@ class LoneReads:
         """Whether there are connections that only a waiting thread receives from."""
         return self._loans is not None and bool(self._loans.lent)
 
-    def wait(self, timeout: float | None) -> None:
+    def wait(self, loans: Loans, timeout: float | None) -> None:
         """Wait for a record, for anything else that comes, for the bell or for the timeout."""
-        assert self._loans is not None
-        for loan in self._loans.wait(timeout):
+        for loan in loans.wait(timeout):
             self._receive(loan)
 
     def _receive(self, loan: Loan) -> None:
@@ -77,11 +98,42 @@ class LoneReads:
         peer: Any = loan.lender
         taker = peer.taker
         assert isinstance(taker, Stretches)
-        inbound = taker.lone(octets) if len(octets) < sockets_limits.LITTLE_OCTETS else None
-        if inbound is not None and self._take(loan, octets, inbound.runs[0]):
-            peer.waits_since = peer.emptied = time.monotonic()
+        is_little = len(octets) < sockets_limits.LITTLE_OCTETS  # nothing has come behind it
+        inbound = taker.lone(octets) if is_little else None
+        if inbound is not None:
+            is_done = self._take(loan, octets, inbound.runs[0])
         else:
+            is_done = is_little and self._pass_over(loan, octets)
+        if not is_done:
             loan.give_back(self._hub)
+
+    def _pass_over(self, loan: Loan, octets: bytes) -> bool:
+        """Leave out a HEAD that says nothing new, as there is one in each second in which records come; False
+        if the octets are anything else."""
+        head = _head(octets)
+        follower = None if head is None else self._role.follower(head.topic, head.address)
+        if head is None or follower is None:
+            return False
+        sequence, size, now = head.sequence, len(octets), time.monotonic()
+        nothing: list[bytes] = []
+        peer: Any = loan.lender
+        passed = False
+        # One stretch, as in dafka.sockets.loans.
+        if (
+            loan.held
+            and loan.octets
+            and loan.octets[0] is octets
+            and not self.busy
+            and sequence < follower.end
+        ):
+            loan.octets = nothing
+            loan.messages += 1
+            loan.size += size
+            self.heads += 1
+            peer.waits_since = now
+            peer.emptied = now
+            passed = True
+        return passed
 
     def _take(self, loan: Loan, octets: bytes, run: Run) -> bool:
         """Hand over this record, which the octets of the loan are; False if it is not the next one, or not
@@ -93,9 +145,11 @@ class LoneReads:
             return False
         (content,) = contents
         size, octets_size, end = len(content), len(octets), first + 1
-        delivered = (_new(Deliver, (topic, address, first, contents)),)
-        runs = inbox.runs
+        # All that the garbage collector, which may run other code, has to know of is made before the stretch.
+        delivered = iter((_new(Deliver, (topic, address, first, contents)),))
+        runs, now = inbox.runs, time.monotonic()
         nothing: list[bytes] = []
+        peer: Any = loan.lender
         taken = False
         # One stretch, as in dafka.sockets.loans.
         if (
@@ -113,6 +167,8 @@ class LoneReads:
             loan.size += octets_size
             self.records += 1
             self.octets += size
+            peer.waits_since = now
+            peer.emptied = now
             follower.next = end
             follower.end = end
             follower.record_bytes = size + 1
@@ -163,9 +219,11 @@ class LoneReads:
                 loan.lender.take_back()
 
     def close(self) -> None:
-        """Nobody waits any more."""
-        if self._loans is not None:
-            self._loans.close()
+        """Nothing is lent any more. Who waits is woken."""
+        loans, self._loans = self._loans, None
+        if loans is not None:
+            self._given.clear()
+            loans.set()
 
     def _valued(self, messages: int) -> None:
         """A loan has ended: so many messages were received with it."""

@@ -31,9 +31,9 @@ class Node:
     def on_subscription(self, prefix: bytes) -> None:
         """A peer has subscribed to ``prefix``, which begins with one of :attr:`hello_ids`."""
 
-    def lend(self, peer: Peer) -> None:
-        """The record given to :meth:`on_run` was all that had come over this connection of its lane, which
-        may be lent now."""
+    def lend(self, peer: Peer, partition: bytes) -> None:
+        """The record of ``partition`` given to :meth:`on_run` was all that had come over this connection of
+        its lane, which may be lent now."""
 
     def roused(self, now: float) -> None:
         """Somebody has subscribed to HEADs or records of :attr:`listened_topic`, a short while ago."""

@@ -82,7 +82,7 @@ class AnyLane(Hearing, Protocol):
 
 Note = Callable[[Inbound], None]
 Deliver = Callable[[Run | Command], Run | None]
-Lend = Callable[[Peer], None]
+Lend = Callable[[Peer, bytes], None]
 
 
 class Transport(Protocol):

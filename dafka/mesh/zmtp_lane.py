@@ -121,7 +121,7 @@ class ZmtpLane:
             return False
         self._hear(peer, inbound)
         if self._lend is not None and not self._closed:
-            self._lend(peer)
+            self._lend(peer, inbound.runs[0].address)
         return True
 
     def _hear(self, peer: Peer, inbound: Inbound) -> None:

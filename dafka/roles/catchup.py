@@ -396,6 +396,7 @@ class CatchUp(Generic[F]):
         outputs.append(self._skip(follower, follower.next, following))
         follower.next = following
         follower.end = max(follower.end, follower.next)
+        follower.hurried = False
         self._forget_trimmed(follower)
         self._answered(follower)
         self._take_ahead(follower, outputs)

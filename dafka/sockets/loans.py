@@ -54,7 +54,7 @@ class Lender(Protocol):
 
 
 class Loan:
-    """One connection in the hands of the thread that waits. All attributes are read only to others."""
+    """One connection in the hands of the thread that waits, which keeps here what it does with it."""
 
     __slots__ = (
         *("_loans", "_receive", "descriptor", "ended", "held", "lender"),
@@ -79,7 +79,7 @@ class Loan:
         """Set when the hub has it again."""
         self.descriptor: int = lender.socket.fileno()
         self._receive: Callable[[int], bytes] = lender.socket._sock.recv
-        self._loans = loans
+        self._loans: Loans | None = loans
 
     def receive(self) -> bytes | None:
         """In the thread: what has come, or came before and nobody is done with; None if there is nothing.
@@ -113,9 +113,13 @@ class Loan:
         """In the thread: the hub is to see to what has come."""
         if not self.returned:
             self.returned = True
-            hub.post(self.lender.take_back)
+            hub.post(self._take_back)
 
     # -- in the hub -----------------------------------------------------------------------------
+
+    def _take_back(self) -> None:
+        if self.held:  # and not lent again already
+            self.lender.take_back()
 
     @property
     def is_neglected(self) -> bool:
@@ -139,14 +143,19 @@ class Loan:
 
     def revoke(self) -> None:
         """The thread receives nothing more, but for what it may be receiving at this moment."""
-        if self.held:
+        if self._loans is not None:
             self.held = False
             self._loans.forget(self)
+            self._loans = None
             self.ended.set()
 
 
 class Loans:
-    """All that one waiting thread waits for: the connections that it was lent, and a bell."""
+    """All that one waiting thread waits for: the connections that it was lent, and a bell.
+
+    Its two descriptors are closed once nobody has it any more, not even a thread that still waits: to close
+    what somebody waits for would not end the wait.
+    """
 
     is_native = True
     """It keeps the whole thread waiting, as :attr:`dafka.hub.hub.Waiter.is_native` has it."""
@@ -155,8 +164,9 @@ class Loans:
         """Raises OSError if the system has no descriptors left."""
         self.lent: dict[int, Loan] = {}
         """By their descriptors."""
+        self._bell: int | None = None
         self._epoll = _epoll()
-        self._bell: int | None = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._epoll.register(self._bell, _COMES)
 
     def lend(self, lender: Lender) -> Loan:
@@ -190,9 +200,6 @@ class Loans:
         timeout = None if timeout is None else min(max(timeout, 0.0), 1e6)
         return [loan for place, _ in self._epoll.poll(timeout) if (loan := find(place)) is not None]
 
-    def close(self) -> None:
-        """Nobody waits here any more. Closing twice is allowed."""
-        bell, self._bell = self._bell, None
-        if bell is not None:
-            self._epoll.close()
-            os.close(bell)
+    def __del__(self) -> None:
+        if self._bell is not None:
+            os.close(self._bell)

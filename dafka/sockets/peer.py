@@ -78,7 +78,8 @@ class Peer:
         """Of the thread that receives here in the hub's place."""
         self.socket = socket
         self.waits_since: float | None = None
-        """Since when the peer's next octets are waited for; None while received ones are handled."""
+        """Since when the peer's next octets are waited for; None while received ones are handled. While it is
+        lent, this and ``emptied`` are the thread's to write."""
         self.emptied = 0.0
         """When all that had come was read and handled."""
         self.reads = limits.READ_FIRST_OCTETS

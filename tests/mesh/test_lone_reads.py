@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from mesh.lending import PARTITION, Meeting, meeting, plain_thread
-from mesh.peer import Peer
-from mesh.test_lone import hub_held_up
+from mesh.peer import ADDRESS, Peer
+from mesh.test_lone import ELSEWHERE, hub_held_up
 from timing import SECONDS, until
 
-from dafka import Consumer, Tower
+from dafka import Consumer, Producer, Tower
 from dafka.hub.hub import get_hub
 from dafka.mesh import limits, lone_reads
 from dafka.protocol.commands import Claim, DirectRecord, End, Fetch, Head, Record
-from dafka.sockets.loans import CAN_LEND
+from dafka.sockets.loans import CAN_LEND, Loans
 
 pytestmark = pytest.mark.skipif(not CAN_LEND, reason="no connection is lent on this system")
 
@@ -240,6 +243,81 @@ def test_a_consumer_that_ends_ends_who_waits_and_leaves_no_descriptor():
             if waits:
                 assert waiting.result(SECONDS) == []
         until(lambda: len(os.listdir("/proc/self/fd")) <= len(before))
+
+
+def test_a_thread_that_has_just_been_woken_is_not_left_behind_by_the_end_of_the_consumer(
+    met: Meeting, monkeypatch
+):
+    """It may be about to look for what woke it."""
+    held, go_on = threading.Event(), threading.Event()
+    wait = Loans.wait
+
+    def wait_later(self: Loans, timeout: float | None) -> list[Any]:
+        held.set()
+        go_on.wait(SECONDS)
+        return wait(self, timeout)
+
+    monkeypatch.setattr(Loans, "wait", wait_later)
+    waiting = met.waits()
+    assert held.wait(SECONDS)
+    get_hub().run(met.node._wake)
+    met.consumer.close()
+    go_on.set()
+    assert waiting.result(SECONDS) == []
+
+
+def test_consumers_that_end_at_any_moment_end_who_reads_them():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with Tower() as tower, Producer("t", tower=tower, min_stores=0, **ELSEWHERE) as producer:
+            for number in range(60):
+                consumer = Consumer(["t"], tower=tower)
+                ended: list[object] = []
+                reader = threading.Thread(target=lambda c=consumer, e=ended: e.append(sum(1 for _ in c)))
+                reader.start()
+                for _ in range(5 + number % 7):
+                    producer.send(b"hello")
+                    time.sleep(0.0005)
+                consumer.close()
+                reader.join(SECONDS)
+                assert len(ended) == 1
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_a_head_that_says_nothing_new_leaves_the_connection_to_the_thread(met: Meeting):
+    before = met.consumer.metrics()["endpoint_commands_in"]
+    with hub_held_up():
+        met.come(b"first")
+        waiting = met.waits()
+        met.peer.send(Head(PARTITION, b"t", met.next - 1))
+        time.sleep(0.01)
+        met.say(b"second")
+        assert [record.value for record in waiting.result(SECONDS)] == [b"second"]
+    assert met.consumer.metrics()["endpoint_commands_in"] == before + 1
+
+
+def test_the_connection_of_a_c_producer_is_not_lent():
+    """Its address is that of its beacon, and that its answers are wrong is remembered with each record."""
+    with meeting() as met:
+        for sequence in range(10):
+            waiting = met.waits()
+            met.peer.send(Record(ADDRESS, b"t", sequence, b"hello"))
+            assert [record.value for record in waiting.result(SECONDS)] == [b"hello"]
+            time.sleep(0.002)
+        assert not met.is_lent
+
+
+def test_a_record_of_a_topic_with_a_longer_name_lends_nothing():
+    with meeting() as met:
+        met.come(b"first")
+        for sequence in range(5):
+            met.peer.send(Record(PARTITION, b"tt", sequence, b"not subscribed to"))
+            time.sleep(0.002)
+        time.sleep(0.05)
+        alone = met.node._lone._alone
+        assert alone + met.is_lent <= 1
 
 
 def test_connections_are_lent_to_no_consumer_that_hands_out_only_what_is_newest():

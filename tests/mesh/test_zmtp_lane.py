@@ -140,9 +140,13 @@ class Contents:
 
 def test_a_connection_is_offered_behind_each_record_that_comes_alone(peers, user):
     hub = get_hub()
-    offered: list[Peer] = []
+    offered: list[tuple[Peer, bytes]] = []
+
+    def lend(peer: Peer, partition: bytes) -> None:
+        offered.append((peer, partition))
+
     addresses = [peer.address for peer in peers]
-    lane = hub.run(partial(ZmtpLane, hub, addresses, user.note, user.deliver, HEARING, lend=offered.append))
+    lane = hub.run(partial(ZmtpLane, hub, addresses, user.note, user.deliver, HEARING, lend=lend))
     try:
         hub.run(lane.subscribe, b"Mhello")
         user.room = 100
@@ -158,8 +162,8 @@ def test_a_connection_is_offered_behind_each_record_that_comes_alone(peers, user
         peers[0].say_head(2)
         until(lambda: user.heard[-1] == "head")
         assert len(offered) == 2
-        assert offered[0] is offered[1]
-        assert offered[0].dialled == addresses[0]
+        assert offered[0] == offered[1]
+        assert (offered[0][0].dialled, offered[0][1]) == (addresses[0], PARTITION)
     finally:
         hub.run(lane.close)
 

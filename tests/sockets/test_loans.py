@@ -42,10 +42,8 @@ class Lending:
 
 
 @pytest.fixture
-def loans() -> Iterator[Loans]:
-    made = Loans()
-    yield made
-    made.close()
+def loans() -> Loans:
+    return Loans()
 
 
 @pytest.fixture
@@ -128,6 +126,14 @@ def test_a_loan_is_given_back_once(lending: Lending):
     assert lending.taken_back == 1
 
 
+def test_a_loan_that_has_ended_is_not_given_back(lending: Lending):
+    """The connection may be lent again by then."""
+    assert lending.given.end()
+    lending.given.give_back(get_hub())
+    in_hub(bool)
+    assert not lending.taken_back
+
+
 @pytest.mark.parametrize("kept", [False, True], ids=["not received", "received"])
 def test_octets_that_have_come_and_nobody_is_done_with_are_neglected(lending: Lending, kept: bool):
     loan = lending.given
@@ -171,13 +177,11 @@ def test_a_wait_for_longer_than_the_system_can_count_is_one_for_long(loans: Loan
     assert loans.wait(1e300) == []
 
 
-def test_the_end_of_it_all_leaves_no_descriptor():
+def test_a_wait_of_which_nobody_knows_any_more_leaves_no_descriptor():
     before = os.listdir("/proc/self/fd")
     loans = Loans()
     assert len(os.listdir("/proc/self/fd")) == len(before) + 2
-    loans.close()
-    loans.close()
-    loans.set()
+    del loans
     assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
@@ -242,10 +246,7 @@ def lent_by_a_subscriber() -> Iterator[tuple[Any, Any, Recorder, Peer, Loans]]:
         peer.express = express
         in_hub(served.send, [b"a", b"lend"])
         until(lambda: peer.loan is not None)
-        try:
-            yield served, sub, handler, peer, loans
-        finally:
-            loans.close()
+        yield served, sub, handler, peer, loans
 
 
 def test_a_connection_that_is_lent_is_not_read_by_the_hub():
