@@ -41,7 +41,7 @@ class NoPositionFileError(DafkaError, ValueError):
 
 
 class Consumer:
-    """A consumer of the mesh (46/DAFKA). For one thread at a time.
+    """A consumer of the mesh (46/DAFKA). For one thread at a time; the handler of a signal leaves it alone.
 
     ``topics``: names to subscribe to at once. ``offset_reset``: where a partition starts that no start is
     given for, ``"earliest"`` at the first record that exists, ``"latest"`` at the first one published after

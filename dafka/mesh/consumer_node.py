@@ -74,18 +74,21 @@ class ConsumerNode(Node):
 
     def wait(self, timeout: float | None) -> None:
         """Wait for a run, for the end, or for the timeout; or for less."""
-        lone = self._lone
-        bell = self._waiter = lone.bell()
-        if bell is not None:
-            if not self._inbox and not self.closed:
+        lone, before = self._lone, self._waiter  # the handler of a signal may wait within a wait
+        bell = lone.bell()
+        waiter = self._waiter = bell or Waiter()
+        try:
+            if self._inbox or self.closed:
+                pass
+            elif bell is not None:
                 lone.wait(bell, timeout)
-            self._waiter = None
-            return
-        waiter = self._waiter = Waiter()
-        if not self._inbox and not self.closed and not (waiter.is_native and lone.may_come):
-            waiter.wait(timeout)
-        self._waiter = None
-        waiter.close()
+            elif not (waiter.is_native and lone.may_come):
+                waiter.wait(timeout)
+        finally:
+            self._waiter = before
+            if before is not None and (self._inbox or self.closed):
+                before.set()
+            waiter.close()
 
     def look(self) -> bool:
         """Whether there is a run; also one that has come and only waits for a thread to receive it."""

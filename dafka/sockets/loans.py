@@ -200,6 +200,9 @@ class Loans:
         timeout = None if timeout is None else min(max(timeout, 0.0), 1e6)
         return [loan for place, _ in self._epoll.poll(timeout) if (loan := find(place)) is not None]
 
+    def close(self) -> None:
+        """As of a :class:`dafka.hub.hub.Waiter`; nothing is to be given back."""
+
     def __del__(self) -> None:
         if self._bell is not None:
             os.close(self._bell)

@@ -19,8 +19,10 @@ from mesh.test_lone import ELSEWHERE
 from timing import SECONDS, until
 
 from dafka import Consumer, Producer, Tower
+from dafka.hub.hub import get_hub
 from dafka.mesh import consumer as consumer_module
 from dafka.mesh import consumer_node, lone_reads
+from dafka.protocol.runs import Run
 from dafka.sockets import loans
 from dafka.sockets.loans import CAN_LEND
 from tests.compat.interrupting import InterruptedCall
@@ -138,6 +140,61 @@ def test_a_handler_of_a_signal_may_ask_the_hub_whichever_call_it_comes_behind(me
         assert met.next - 2 <= asked[0] <= met.next
     print(number)
     assert number > 20
+
+
+@pytest.mark.parametrize("lends", [False, True], ids=["nothing lent", "lent"])
+@pytest.mark.parametrize("timeout", [0.0, 0.01])
+@pytest.mark.parametrize("ending", [False, True], ids=["a record", "the end"])
+def test_a_wait_within_a_wait_leaves_the_outer_one_to_be_woken(lends: bool, timeout: float, ending: bool):
+    with plain_thread(), meeting() as met:
+        if lends:
+            met.lend()
+        polled = threading.Event()
+
+        def poll(*_: object) -> None:
+            assert met.consumer.poll(timeout) == []
+            polled.set()
+
+        def go_on() -> None:
+            polled.wait(SECONDS)
+            time.sleep(0.05)
+            if ending:
+                met.consumer.close()
+            else:
+                get_hub().run(met.node.on_run, Run(None, b"Q" * 32, b"t", 0, [b"by the hub"]))
+
+        other = threading.Thread(target=go_on)
+        before = signal.signal(signal.SIGALRM, poll)
+        other.start()
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        began = time.monotonic()
+        try:
+            records = met.consumer.poll(20)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+            other.join(SECONDS)
+        assert time.monotonic() - began < 15
+        assert polled.is_set()
+        assert [record.value for record in records] == ([] if ending else [b"by the hub"])
+
+
+def test_records_that_a_wait_within_a_wait_leaves_are_the_outer_ones():
+    with plain_thread(), meeting() as met:
+        met.lend()
+        inner: list[Any] = []
+
+        def poll(*_: object) -> None:
+            get_hub().run(met.node.on_run, Run(None, b"Q" * 32, b"t", 0, [b"0"]))
+            get_hub().run(met.node.on_run, Run(None, b"R" * 32, b"t", 0, [b"1"]))
+            inner.extend(met.consumer.poll(SECONDS, 1))
+
+        before = signal.signal(signal.SIGALRM, poll)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        try:
+            outer = next(met.consumer)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        assert [record.value for record in (*inner, outer)] == [b"0", b"1"]
 
 
 def test_signals_without_end_lose_no_lone_record():
