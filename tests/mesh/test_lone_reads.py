@@ -320,6 +320,65 @@ def test_a_record_of_a_topic_with_a_longer_name_lends_nothing():
         assert alone + met.is_lent <= 1
 
 
+def test_a_thread_that_waits_already_when_a_connection_is_lent_receives_from_it():
+    with meeting() as met:
+        met.come(b"first")
+        waiting = met.waits()
+        assert not met.is_lent
+        peer = next(iter(met.node.endpoint._links.lanes[met.node]._subscriber.peers))
+
+        def lend() -> None:
+            met.node._has_woken = True  # as if another record had been handed over just now
+            assert not peer.is_closed
+            met.node.lend(peer, PARTITION)
+
+        get_hub().run(lend)
+        until(lambda: met.node._waiter is met.node._lone._loans)
+        assert not waiting.done()
+        get_hub().run(met.node._lone.end)
+        met.node.close()
+        waiting.result(SECONDS)
+
+
+def test_a_thread_that_was_about_to_wait_when_a_connection_was_lent_receives_from_it(
+    met: Meeting, monkeypatch
+):
+    bell, asked = met.node._lone.bell, []
+
+    def bell_of_before() -> Loans | None:
+        asked.append(len(asked))
+        return bell() if len(asked) > 1 else None
+
+    monkeypatch.setattr(met.node._lone, "bell", bell_of_before)
+    with hub_held_up():
+        met.come(b"hello")
+    assert len(asked) > 1
+
+
+def test_a_record_that_nobody_waits_for_lends_nothing():
+    with meeting() as met:
+        met.come(b"first")
+        for number in range(5):
+            met.say(b"hello")
+            until(lambda number=number: met.consumer.metrics()["inbox_records"] == number + 1)
+        assert not met.is_lent
+        assert met.node._lone._alone <= 1
+
+
+def test_idle_connections_make_room_for_others(met: Meeting, monkeypatch):
+    monkeypatch.setattr(limits, "LENT_CONNECTIONS", 1)
+    (loan,) = met.node._lone._loans.lent.values()
+    until(lambda: not loan.held)
+    until(lambda: not met.is_lent)
+
+
+def test_connections_are_kept_while_there_is_room_for_others(met: Meeting):
+    (loan,) = met.node._lone._loans.lent.values()
+    for _ in range(5):
+        get_hub().run(met.node._lone.look)
+    assert loan.held
+
+
 def test_connections_are_lent_to_no_consumer_that_hands_out_only_what_is_newest():
     with meeting(latest_only=True) as met:
         for _ in range(5):
