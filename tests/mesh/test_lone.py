@@ -20,12 +20,14 @@ from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.hub.hub import ForkedError, HubStoppedError, get_hub
-from dafka.mesh import limits, lone
+from dafka.mesh import limits, lone, options
 from dafka.mesh.producer_node import ProducerClosedError
 from dafka.mesh.run_octets import opening
 from dafka.protocol.commands import Ack, DirectRecord, Fetch, Record
 from dafka.protocol.framing import Framing
 from dafka.sockets.leases import Flight
+
+pytestmark = pytest.mark.skipif(options.TRANSPORT == "libzmq", reason="a socket of libzmq is one thread's")
 
 ELSEWHERE = {"beacon_interval": 0.5}  # an endpoint of its own in the same process
 

@@ -21,12 +21,14 @@ from timing import until
 
 from dafka import Consumer, Producer, Tower
 from dafka.hub import hub
-from dafka.mesh import lone, producer_node
+from dafka.mesh import lone, options, producer_node
 from dafka.mesh import producer as producer_module
 from dafka.mesh.lone import LoneRecords
 from dafka.protocol.commands import Record
 from dafka.sockets import leases
 from tests.compat.interrupting import InterruptedCall
+
+pytestmark = pytest.mark.skipif(options.TRANSPORT == "libzmq", reason="a socket of libzmq is one thread's")
 
 MODULES = (producer_module, producer_node, lone, leases, hub)
 

@@ -17,11 +17,14 @@ from timing import SECONDS, until
 
 from dafka import Consumer, Producer, Tower
 from dafka.hub.hub import get_hub
-from dafka.mesh import limits, lone_reads
+from dafka.mesh import limits, lone_reads, options
 from dafka.protocol.commands import Claim, DirectRecord, End, Fetch, Head, Record
 from dafka.sockets.loans import CAN_LEND, Loans
 
-pytestmark = pytest.mark.skipif(not CAN_LEND, reason="no connection is lent on this system")
+pytestmark = [
+    pytest.mark.skipif(not CAN_LEND, reason="no connection is lent on this system"),
+    pytest.mark.skipif(options.TRANSPORT == "libzmq", reason="a socket of libzmq is one thread's"),
+]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from timing import SECONDS, until
 from dafka import Consumer, Producer, Tower
 from dafka.hub.hub import get_hub
 from dafka.mesh import consumer as consumer_module
-from dafka.mesh import consumer_node, lone_reads
+from dafka.mesh import consumer_node, lone_reads, options
 from dafka.protocol.runs import Run
 from dafka.sockets import loans
 from dafka.sockets.loans import CAN_LEND
@@ -30,7 +30,10 @@ from tests.compat.interrupting import InterruptedCall
 MODULES = (consumer_module, consumer_node, lone_reads, loans)
 POLL = Consumer.poll.__code__
 
-pytestmark = pytest.mark.skipif(not CAN_LEND, reason="no connection is lent on this system")
+pytestmark = [
+    pytest.mark.skipif(not CAN_LEND, reason="no connection is lent on this system"),
+    pytest.mark.skipif(options.TRANSPORT == "libzmq", reason="a socket of libzmq is one thread's"),
+]
 
 
 @pytest.fixture
