@@ -61,11 +61,14 @@ class Line(NamedTuple):
         return "" if self.most is None else f"<= {self.unit(self.most)}"
 
     def met(self, figure: float, ratio: float | None) -> str:
-        """Whether the aim is met, as a column of the table says it; empty without an aim."""
-        if self.least_ratio is not None:
-            return "yes" if ratio is not None and ratio >= self.least_ratio else "NO"
-        if self.most_ratio is not None:
-            return "yes" if ratio is not None and ratio <= self.most_ratio else "NO"
+        """Whether the aim is met, as a column of the table says it: empty without an aim, "?" without a
+        reference."""
+        if ratio is None and (self.least_ratio or self.most_ratio) is not None:
+            return "?"  # the reference is not there
+        if ratio is not None and self.least_ratio is not None:
+            return "yes" if ratio >= self.least_ratio else "NO"
+        if ratio is not None and self.most_ratio is not None:
+            return "yes" if ratio <= self.most_ratio else "NO"
         if self.least is not None:
             return "yes" if figure >= self.least else "NO"
         return "" if self.most is None else "yes" if figure <= self.most else "NO"
