@@ -120,7 +120,7 @@ class ZmtpLane:
         if inbound is None:
             return False
         self._hear(peer, inbound)
-        if self._lend is not None and not self._closed:
+        if self._lend is not None and not peer.is_closed:
             self._lend(peer, inbound.runs[0].address)
         return True
 

@@ -18,6 +18,7 @@ Whoever lends has to see to the octets of which nobody was told: :attr:`Loan.is_
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import sys
@@ -172,6 +173,8 @@ class Loans:
     def lend(self, lender: Lender) -> Loan:
         """In the hub: have the thread receive from this connection. Raises OSError."""
         loan = Loan(self, lender)
+        if loan.descriptor < 0:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         self.lent[loan.descriptor] = loan
         try:
             self._epoll.register(loan.descriptor, _COMES)

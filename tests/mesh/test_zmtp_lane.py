@@ -163,6 +163,14 @@ def test_a_connection_is_offered_behind_each_record_that_comes_alone(peers, user
         until(lambda: user.heard[-1] == "head")
         assert len(offered) == 2
         assert offered[0] == offered[1]
+        user.room = 0
+        peers[0].publish(3, 4)
+        until(lambda: lane._holding)
+        hub.run(offered[0][0].close)
+        user.room = 100
+        hub.run(lane.resume)
+        until(lambda: not lane._holding)
+        assert len(offered) == 2
         assert (offered[0][0].dialled, offered[0][1]) == (addresses[0], PARTITION)
     finally:
         hub.run(lane.close)

@@ -195,6 +195,17 @@ def test_a_connection_that_cannot_be_waited_for_is_not_lent(loans: Loans, tmp_pa
     assert lender.loan is None
 
 
+def test_a_connection_that_is_closed_is_not_lent(loans: Loans):
+    one, other = socket.socketpair()
+    one.close()
+    other.close()
+    lender: Any = SimpleNamespace(loan=None, socket=SimpleNamespace(_sock=one, fileno=one.fileno))
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        loans.lend(lender)
+    assert not loans.lent
+    assert lender.loan is None
+
+
 def test_no_call_and_no_loop_lies_between_the_look_at_a_loan_and_the_end_of_receiving():
     stretch_of(Loan.receive, "if self.held", "finally:")
 
