@@ -219,11 +219,9 @@ class LoneReads:
                 loan.lender.take_back()
 
     def close(self) -> None:
-        """Nothing is lent any more. Who waits is woken."""
-        loans, self._loans = self._loans, None
-        if loans is not None:
-            self._given.clear()
-            loans.set()
+        """Nothing is lent any more. To be called when all connections are closed."""
+        self._loans = None
+        self._given.clear()
 
     def _valued(self, messages: int) -> None:
         """A loan has ended: so many messages were received with it."""

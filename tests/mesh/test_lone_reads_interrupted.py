@@ -186,9 +186,13 @@ def test_records_that_a_wait_within_a_wait_leaves_are_the_outer_ones():
         met.lend()
         inner: list[Any] = []
 
+        def deliver() -> None:
+            for number, partition in enumerate((b"Q" * 32, b"R" * 32)):
+                met.node.on_run(Run(None, partition, b"t", 0, [b"%d" % number]))
+
         def poll(*_: object) -> None:
-            get_hub().run(met.node.on_run, Run(None, b"Q" * 32, b"t", 0, [b"0"]))
-            get_hub().run(met.node.on_run, Run(None, b"R" * 32, b"t", 0, [b"1"]))
+            later = threading.Timer(0.05, get_hub().post, [deliver])
+            later.start()
             inner.extend(met.consumer.poll(SECONDS, 1))
 
         before = signal.signal(signal.SIGALRM, poll)

@@ -103,6 +103,10 @@ def be_behind(taking: Taking) -> None:
     taking.run = taking.run._replace(first=6)
 
 
+def have_missed_it(taking: Taking) -> None:
+    taking.follower.next = 4
+
+
 def know_more(taking: Taking) -> None:
     taking.follower.end = 6
 
@@ -128,7 +132,7 @@ def be_the_last_there_can_be(taking: Taking) -> None:
     "change",
     [
         *(leave_the_loan, have_taken_it, have_received_something_else, be_busy, claim_another_partition),
-        *(hear_of_more, ask_for_it, be_further, be_behind, know_more, be_for_another),
+        *(hear_of_more, ask_for_it, be_further, be_behind, have_missed_it, know_more, be_for_another),
         *(be_of_another_partition, be_of_another_topic, be_the_last_there_can_be),
     ],
 )
