@@ -202,6 +202,7 @@ def test_records_that_a_wait_within_a_wait_leaves_are_the_outer_ones():
         finally:
             signal.signal(signal.SIGALRM, before)
         assert [record.value for record in (*inner, outer)] == [b"0", b"1"]
+        assert met.is_lent  # and it was not the end of the connection that ended the wait
 
 
 def test_signals_without_end_lose_no_lone_record():
