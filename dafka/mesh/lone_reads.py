@@ -88,7 +88,12 @@ class LoneReads:
 
     def wait(self, loans: Loans, timeout: float | None) -> None:
         """Wait for a record, for anything else that comes, for the bell or for the timeout."""
-        for loan in loans.wait(timeout):
+        try:
+            told = loans.wait(timeout)
+        except (OSError, ValueError):
+            self._hub.check()  # in a forked process
+            raise
+        for loan in told:
             self._receive(loan)
 
     def _receive(self, loan: Loan) -> None:

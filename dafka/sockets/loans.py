@@ -27,6 +27,7 @@ from contextlib import suppress
 from itertools import starmap
 from socket import MSG_PEEK
 from typing import Any, Protocol
+from weakref import WeakSet
 
 import gevent.event
 from gevent import monkey
@@ -169,6 +170,7 @@ class Loans:
         self._epoll = _epoll()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._epoll.register(self._bell, _COMES)
+        _all.add(self)
 
     def lend(self, lender: Lender) -> Loan:
         """In the hub: have the thread receive from this connection. Raises OSError."""
@@ -198,10 +200,19 @@ class Loans:
 
     def wait(self, timeout: float | None) -> list[Loan]:
         """In the thread: wait until something has come, the bell has rung or ``timeout`` seconds are over
-        (None: for ever). Over which connections something has come; it is told once."""
+        (None: for ever). Over which connections something has come; it is told once.
+
+        Raises OSError or ValueError in a forked process: what comes is its parent's.
+        """
         find = self.lent.get
         timeout = None if timeout is None else min(max(timeout, 0.0), 1e6)
         return [loan for place, _ in self._epoll.poll(timeout) if (loan := find(place)) is not None]
+
+    def abandon(self) -> None:
+        """In a forked process, which may go on in the midst of a wait: leave everything to the parent."""
+        for loan in self.lent.values():
+            loan.held = False
+        self._epoll.close()
 
     def close(self) -> None:
         """As of a :class:`dafka.hub.hub.Waiter`; nothing is to be given back."""
@@ -209,3 +220,15 @@ class Loans:
     def __del__(self) -> None:
         if self._bell is not None:
             os.close(self._bell)
+
+
+_all: WeakSet[Loans] = WeakSet()
+
+
+def _abandon_all() -> None:
+    for loans in list(_all):
+        loans.abandon()
+
+
+if CAN_LEND:
+    os.register_at_fork(after_in_child=_abandon_all)

@@ -205,6 +205,51 @@ def test_records_that_a_wait_within_a_wait_leaves_are_the_outer_ones():
         assert met.is_lent  # and it was not the end of the connection that ended the wait
 
 
+def test_a_process_that_is_forked_in_the_midst_of_a_wait_takes_nothing_from_its_parent():
+    script = """
+import os, signal, sys, time, warnings
+warnings.simplefilter("ignore")
+from dafka import Consumer, Producer, Tower
+from dafka.hub.hub import ForkedError
+parent, children, lent = os.getpid(), [], False
+def handle(*_):
+    pid = os.fork()
+    if pid:
+        children.append(pid)
+with Tower() as tower, Consumer(["t"], tower=tower, offset_reset="earliest") as consumer:
+    sender = os.fork()
+    if not sender:
+        with Producer("t", tower=tower.addresses, min_stores=0) as producer:
+            for number in range(700):
+                producer.send(b"%d" % number)
+                time.sleep(0.003)
+            time.sleep(100)
+    signal.signal(signal.SIGALRM, handle)
+    taken = 0
+    try:
+        for record in consumer:
+            assert os.getpid() == parent
+            assert int(record.value) == taken
+            taken += 1
+            if consumer._node._lone.may_come and not lent:
+                lent = True
+                signal.setitimer(signal.ITIMER_REAL, 0.05, 0.04)
+            if taken == 700:
+                break
+    except ForkedError:
+        os._exit(0 if os.getpid() != parent else 1)
+    except BaseException as error:
+        print(type(error), error, file=sys.stderr, flush=True)
+        os._exit(2)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    os.kill(sender, signal.SIGKILL)
+    ends = {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children}
+    print(lent, consumer._node._lone.records > 100, ends)
+"""
+    done = subprocess.run([sys.executable, "-c", script], timeout=SECONDS, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True True {0}\n", "")
+
+
 def test_signals_without_end_lose_no_lone_record():
     """Python looks for signals while it waits, too."""
     with (
