@@ -8,11 +8,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
 from typing import Any
 
+import gevent
 import pytest
 from mesh.lending import Meeting, meeting, plain_thread
 from mesh.test_lone import ELSEWHERE
@@ -43,34 +44,25 @@ def met() -> Iterator[Meeting]:
         yield one
 
 
-def test_connections_are_lent_to_no_thread_that_is_traced(met: Meeting):
+def be_traced() -> None:
+    sys.settrace(lambda *_: None)
+
+
+def have_green_threads() -> None:
+    gevent.sleep(0)
+
+
+@pytest.mark.parametrize("prepare", [be_traced, have_green_threads])
+def test_connections_are_lent_to_no_thread_that_may_go_on_within_a_stretch_or_a_wait(
+    met: Meeting, prepare: Callable[[], None]
+):
     records: list[Any] = []
 
-    def traced() -> None:
-        sys.settrace(lambda *_: None)
-        try:
-            records.extend(met.consumer.poll(SECONDS))
-        finally:
-            sys.settrace(None)
-
-    thread = threading.Thread(target=traced)
-    thread.start()
-    until(lambda: not met.is_lent)
-    met.say(b"hello")
-    thread.join(SECONDS)
-    assert [record.value for record in records] == [b"hello"]
-
-
-def test_connections_are_lent_to_no_thread_that_has_a_gevent_hub(met: Meeting):
-    records: list[Any] = []
-
-    def green() -> None:
-        import gevent
-
-        gevent.sleep(0)
+    def read() -> None:
+        prepare()  # for the rest of this thread
         records.extend(met.consumer.poll(SECONDS))
 
-    thread = threading.Thread(target=green)
+    thread = threading.Thread(target=read)
     thread.start()
     until(lambda: not met.is_lent)
     met.say(b"hello")
